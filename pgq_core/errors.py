@@ -1,7 +1,158 @@
-"""Every error of pgq_core has one root."""
+"""Every error the library raises: one root, each subclass with its fields and a message that says what to do."""
 
 from __future__ import annotations
 
 
 class PgqError(Exception):
-    """Something in the queue went wrong; each subclass says what, to which id, and what to do."""
+    """Something went wrong in pgq."""
+
+
+class DatabaseUnavailable(PgqError):
+    """PostgreSQL cannot be reached or cannot serve right now; the call may be repeated."""
+
+    def __init__(self, cause: str, *, sqlstate: str | None = None) -> None:
+        self.cause = cause
+        self.sqlstate = sqlstate
+        super().__init__(f"the database cannot be reached right now: {cause}")
+
+
+class InvalidPayload(PgqError):
+    """A payload that PostgreSQL's jsonb cannot keep as it is; nothing was stored."""
+
+    def __init__(self, reason: str, *, path: str = "data") -> None:
+        self.reason = reason
+        self.path = path
+        super().__init__(f"{path}: {reason}")
+
+
+class InvalidJob(PgqError):
+    """A job whose settings (queue, priority, time, attempts) are out of range; nothing was stored."""
+
+    def __init__(self, field: str, reason: str) -> None:
+        self.field = field
+        self.reason = reason
+        super().__init__(f"{field}: {reason}")
+
+
+class KeyConflict(PgqError):
+    """An idempotency key that belongs to a job with another payload or queue; nothing was stored."""
+
+    def __init__(self, key: str, job_id: int) -> None:
+        self.key = key
+        self.job_id = job_id
+        super().__init__(
+            f"idempotency key {key!r} belongs to job {job_id} with another payload or queue; use another key or the same body"
+        )
+
+
+class JobNotFound(PgqError):
+    """A job id that no table knows."""
+
+    def __init__(self, job_id: int) -> None:
+        self.job_id = job_id
+        super().__init__(f"there is no job {job_id} (its rows may be past retention)")
+
+
+class ClaimLost(PgqError):
+    """A write of a claim that is no longer ours: another worker or the reaper has the job."""
+
+    def __init__(self, job_id: int) -> None:
+        self.job_id = job_id
+        super().__init__(f"job {job_id} is no longer held by this claim; drop the result, the job's new owner decides")
+
+
+class DuplicateHandler(PgqError):
+    """Two functions registered for one job type."""
+
+    def __init__(self, job_type: str, first: str, second: str) -> None:
+        self.job_type = job_type
+        self.first = first
+        self.second = second
+        super().__init__(f"job type {job_type!r} is registered twice: {first} and {second}; rename one of them")
+
+
+class AppNotFound(PgqError):
+    """The `--app` argument names no module, file or registry."""
+
+    def __init__(self, app: str, reason: str) -> None:
+        self.app = app
+        self.reason = reason
+        super().__init__(f"cannot load --app {app!r}: {reason}")
+
+
+class InvalidSettings(PgqError):
+    """Settings that do not fit together; nothing was started."""
+
+
+class SchemaError(PgqError):
+    """The database's schema and this program do not fit."""
+
+
+class SchemaMissing(SchemaError):
+    """A database without our tables."""
+
+    def __init__(self, schema: str) -> None:
+        self.schema = schema
+        super().__init__(f'schema "{schema}" holds no job tables yet; run: pgq-core migrate --schema {schema}')
+
+
+class SchemaOutdated(SchemaError):
+    """A database whose schema is older than this program needs."""
+
+    def __init__(self, schema: str, version: int, needed: int) -> None:
+        self.schema = schema
+        self.version = version
+        self.needed = needed
+        super().__init__(
+            f'schema "{schema}" is at version {version}, this program needs {needed}; run: pgq-core migrate --schema {schema}'
+        )
+
+
+class SchemaTooNew(SchemaError):
+    """A database migrated by a newer program that this one cannot serve."""
+
+    def __init__(self, schema: str, version: int, compatible_from: int, own: int) -> None:
+        self.schema = schema
+        self.version = version
+        self.compatible_from = compatible_from
+        self.own = own
+        super().__init__(
+            f'schema "{schema}" is at version {version} and serves programs from version {compatible_from} on; '
+            f"this one knows version {own}: install a newer pgq-tui"
+        )
+
+
+class SchemaForeign(SchemaError):
+    """A table named like ours that is not ours."""
+
+    def __init__(self, schema: str, table: str, reason: str) -> None:
+        self.schema = schema
+        self.table = table
+        self.reason = reason
+        super().__init__(
+            f'table "{schema}".{table} is not ours ({reason}) and was left alone; choose another schema: pgq-core migrate --schema NAME'
+        )
+
+
+class SchemaChanged(SchemaError):
+    """A migration that was applied with another text than the one shipped here."""
+
+    def __init__(self, schema: str, version: int) -> None:
+        self.schema = schema
+        self.version = version
+        super().__init__(
+            f'migration {version} of schema "{schema}" was applied with another text than this program ships'
+        )
+
+
+class AdoptionRefused(SchemaError):
+    """Tables of the first form that somebody is working on right now."""
+
+
+class MissingRights(SchemaError):
+    """The database role may not do what is needed."""
+
+    def __init__(self, what: str, remedy: str) -> None:
+        self.what = what
+        self.remedy = remedy
+        super().__init__(f"{what}; {remedy}")

@@ -1,0 +1,87 @@
+"""Opening connections to PostgreSQL, and telling one kind of trouble from another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+from psycopg import AsyncConnection, Connection
+from psycopg.conninfo import make_conninfo
+
+from pgq_core.errors import DatabaseUnavailable, MissingRights, PgqError
+
+# A half-open network must not hold a call for the kernel's default of two hours.
+_NETWORK = {
+    "connect_timeout": 5,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15_000,
+}
+# Our statements are written for READ COMMITTED, whatever the administrator's default is.
+_SESSION = "-c default_transaction_isolation=read\\ committed -c timezone=UTC"
+
+_TRANSIENT_CLASSES = ("08", "40", "53", "55", "57", "58")
+_READ_ONLY = "25006"
+
+
+def conninfo(
+    dsn: str, *, application_name: str, statement_timeout: float | None = None, read_only: bool = False
+) -> str:
+    """The connection string with our network limits and session settings; what `dsn` itself says wins."""
+    options = _SESSION
+    if statement_timeout is not None:
+        options += f" -c statement_timeout={int(statement_timeout * 1000)}"
+    if read_only:
+        options += " -c default_transaction_read_only=on"
+    given = psycopg.conninfo.conninfo_to_dict(dsn)
+    if given_options := given.pop("options", None):
+        options += f" {given_options}"
+    defaults: dict[str, Any] = {**_NETWORK, "application_name": application_name}
+    return make_conninfo("", **{**defaults, **given, "options": options})
+
+
+async def connect(
+    dsn: str, *, application_name: str, statement_timeout: float | None = None, read_only: bool = False
+) -> AsyncConnection[Any]:
+    """An autocommit connection. Raises DatabaseUnavailable when the server cannot be reached or refuses."""
+    target = conninfo(dsn, application_name=application_name, statement_timeout=statement_timeout, read_only=read_only)
+    try:
+        return await AsyncConnection.connect(target, autocommit=True)
+    except psycopg.Error as error:
+        raise translated(error) from error
+
+
+def connect_sync(
+    dsn: str, *, application_name: str, statement_timeout: float | None = None, read_only: bool = False
+) -> Connection[Any]:
+    """The plain face of `connect`."""
+    target = conninfo(dsn, application_name=application_name, statement_timeout=statement_timeout, read_only=read_only)
+    try:
+        return Connection.connect(target, autocommit=True)
+    except psycopg.Error as error:
+        raise translated(error) from error
+
+
+def is_transient(error: BaseException) -> bool:
+    """Whether the same call may succeed later: lost connections, failover, full disks, timeouts, serialization failures."""
+    if isinstance(error, DatabaseUnavailable):
+        return True
+    if not isinstance(error, psycopg.Error):
+        return isinstance(error, OSError)
+    if error.sqlstate is None:
+        return isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError))
+    return error.sqlstate.startswith(_TRANSIENT_CLASSES) or error.sqlstate == _READ_ONLY
+
+
+def translated(error: psycopg.Error) -> PgqError | psycopg.Error:
+    """Our own error for the driver's, where we have one that says more; else the driver's."""
+    if is_transient(error):
+        return DatabaseUnavailable(first_line(error), sqlstate=error.sqlstate)
+    if isinstance(error, psycopg.errors.InsufficientPrivilege):
+        return MissingRights(first_line(error), "grant it to this role, see docs/rights.md")
+    return error
+
+
+def first_line(error: BaseException) -> str:
+    return str(error).strip().partition("\n")[0] or type(error).__name__

@@ -1,0 +1,190 @@
+"""Statements of a claim's life: claim, finish, reschedule, bury."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from pgq_core.domain.job import JSON, Job, JobStatus
+from pgq_core.queries.statement import QueryGroup, Statement
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedRow:
+    """A row as `claim_jobs` returns it. `claimed_at_epoch`: the database's clock (seconds) when the claim answered."""
+
+    id: int
+    queue: str
+    payload: JSON
+    idempotency_key: str | None
+    priority: int
+    attempts: int
+    max_attempts: int
+    not_before: datetime
+    created_at: datetime
+    claim_token: int
+    timeout: timedelta | None
+    losses: int
+    suspect: bool
+    last_error: str | None
+    trace_context: JSON
+    origin_job_id: int | None
+    replayed_from: int | None
+    claimed_at_epoch: float
+
+    def to_job(self) -> Job:
+        return Job(
+            id=self.id,
+            queue=self.queue,
+            type=self.payload["type"],
+            data=self.payload.get("data", {}),
+            priority=self.priority,
+            status=JobStatus.RUNNING,
+            attempts=self.attempts,
+            max_attempts=self.max_attempts,
+            not_before=self.not_before,
+            created_at=self.created_at,
+            idempotency_key=self.idempotency_key,
+            claim_token=self.claim_token,
+            timeout=self.timeout,
+            losses=self.losses,
+            suspect=self.suspect,
+            last_error=self.last_error,
+            trace_context=self.trace_context,
+            origin_job_id=self.origin_job_id,
+            replayed_from=self.replayed_from,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedJob:
+    """A running job that ended for good. Times are the database's clock in seconds; `result` is JSON text or None."""
+
+    id: int
+    token: int
+    started: float
+    finished: float
+    outcome: str = "succeeded"
+    result: str | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RescheduledJob:
+    """A running job that goes back to `jobs`; see domain.decision.Reschedule. `started` None: since its claim."""
+
+    id: int
+    token: int
+    worker_id: str
+    started: float | None
+    finished: float | None
+    outcome: str
+    charge: int = 0
+    delay: float | None = None
+    error: str | None = None
+    error_class: str | None = None
+    traceback: str | None = None
+    loss: int = 0
+    suspect: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BuriedJob:
+    """A running job that becomes a dead letter; see domain.decision.Bury. `ran` False: it ends without having run."""
+
+    id: int
+    token: int
+    worker_id: str
+    started: float | None
+    finished: float | None
+    reason: str
+    charge: int
+    error: str
+    error_class: str | None = None
+    traceback: str | None = None
+    fingerprint: str | None = None
+    ran: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class RescheduledRow:
+    id: int
+    retry_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class BuriedRow:
+    dead_letter_id: int
+    job_id: int
+
+
+class ClaimQueries(QueryGroup):
+    def claim_jobs(
+        self, *, queue: str, worker_id: str, limit: int, job_types: Sequence[str] | None, lease: timedelta | None
+    ) -> Statement[ClaimedRow]:
+        """`job_types` None claims any type; `lease` None means that liveness is the worker's heartbeat."""
+        types = None if job_types is None else list(job_types)
+        return self._statement(
+            "claim_jobs", ClaimedRow, queue=queue, worker_id=worker_id, limit=limit, job_types=types, lease=lease
+        )
+
+    def finish_jobs(self, jobs: Sequence[FinishedJob], *, worker_id: str, slot: int) -> Statement[int]:
+        """Rows: the ids that were still ours."""
+        ordered = sorted(jobs, key=_by_id)
+        return self._statement(
+            "finish_jobs",
+            int,
+            worker_id=worker_id,
+            slot=slot,
+            ids=[j.id for j in ordered],
+            tokens=[j.token for j in ordered],
+            started=[j.started for j in ordered],
+            finished=[j.finished for j in ordered],
+            outcomes=[j.outcome for j in ordered],
+            results=[j.result for j in ordered],
+            errors=[j.error for j in ordered],
+        )
+
+    def reschedule_jobs(self, jobs: Sequence[RescheduledJob], *, slot: int) -> Statement[RescheduledRow]:
+        return self._statement(
+            "reschedule_jobs",
+            RescheduledRow,
+            slot=slot,
+            ids=[j.id for j in jobs],
+            tokens=[j.token for j in jobs],
+            workers=[j.worker_id for j in jobs],
+            started=[j.started for j in jobs],
+            finished=[j.finished for j in jobs],
+            outcomes=[j.outcome for j in jobs],
+            charges=[j.charge for j in jobs],
+            delays=[j.delay for j in jobs],
+            errors=[j.error for j in jobs],
+            error_classes=[j.error_class for j in jobs],
+            tracebacks=[j.traceback for j in jobs],
+            losses=[j.loss for j in jobs],
+            suspects=[j.suspect for j in jobs],
+        )
+
+    def bury_jobs(self, jobs: Sequence[BuriedJob], *, slot: int) -> Statement[BuriedRow]:
+        return self._statement(
+            "bury_jobs",
+            BuriedRow,
+            slot=slot,
+            ids=[j.id for j in jobs],
+            tokens=[j.token for j in jobs],
+            workers=[j.worker_id for j in jobs],
+            started=[j.started for j in jobs],
+            finished=[j.finished for j in jobs],
+            reasons=[j.reason for j in jobs],
+            charges=[j.charge for j in jobs],
+            errors=[j.error for j in jobs],
+            error_classes=[j.error_class for j in jobs],
+            tracebacks=[j.traceback for j in jobs],
+            fingerprints=[j.fingerprint for j in jobs],
+            ran=[j.ran for j in jobs],
+        )
+
+
+def _by_id(job: FinishedJob) -> int:
+    return job.id

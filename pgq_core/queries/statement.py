@@ -1,0 +1,75 @@
+"""One SQL statement with its parameters and the type of its rows; running it is the caller's part."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from psycopg import AsyncConnection, Connection
+from psycopg.rows import class_row, scalar_row
+
+from pgq_core.sql import composed_query
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Statement(Generic[T]):
+    """`queries/<name>.sql`, bound to a schema and parameters. Rows come back as `row` objects, by column name.
+
+    The same statement runs on an asynchronous or on a plain connection, so that both faces of the queue share it.
+    Errors of the driver pass through untranslated.
+    """
+
+    name: str
+    text: str
+    params: Mapping[str, Any]
+    row: type[T] | None
+
+    async def fetch_all(self, conn: AsyncConnection[Any]) -> list[T]:
+        async with conn.cursor(row_factory=self._factory()) as cursor:
+            await cursor.execute(self.text, self.params, prepare=True)
+            return await cursor.fetchall()
+
+    async def fetch_one(self, conn: AsyncConnection[Any]) -> T | None:
+        async with conn.cursor(row_factory=self._factory()) as cursor:
+            await cursor.execute(self.text, self.params, prepare=True)
+            return await cursor.fetchone()
+
+    async def execute(self, conn: AsyncConnection[Any]) -> int:
+        """Runs the statement for its effect; returns the number of rows it touched."""
+        async with conn.cursor() as cursor:
+            await cursor.execute(self.text, self.params, prepare=True)
+            return cursor.rowcount
+
+    def fetch_all_sync(self, conn: Connection[Any]) -> list[T]:
+        with conn.cursor(row_factory=self._factory()) as cursor:
+            cursor.execute(self.text, self.params, prepare=True)
+            return cursor.fetchall()
+
+    def fetch_one_sync(self, conn: Connection[Any]) -> T | None:
+        with conn.cursor(row_factory=self._factory()) as cursor:
+            cursor.execute(self.text, self.params, prepare=True)
+            return cursor.fetchone()
+
+    def execute_sync(self, conn: Connection[Any]) -> int:
+        with conn.cursor() as cursor:
+            cursor.execute(self.text, self.params, prepare=True)
+            return cursor.rowcount
+
+    def _factory(self) -> Any:
+        return scalar_row if self.row in _SCALARS else class_row(self.row)  # type: ignore[type-var]  # None is in _SCALARS
+
+
+_SCALARS = frozenset((None, int, str, bool, float))
+
+
+class QueryGroup:
+    """Base of the groups that make up `Queries`: method name = file name."""
+
+    def __init__(self, schema: str) -> None:
+        self.schema = schema
+
+    def _statement(self, name: str, row: type[T] | None = None, /, **params: Any) -> Statement[T]:
+        return Statement(name, composed_query(name, self.schema), params, row)

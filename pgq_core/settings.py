@@ -1,0 +1,101 @@
+"""Settings of every program: flag > environment > TOML file > default."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Literal
+
+import platformdirs
+from pydantic import AliasChoices, Field, ValidationError, model_validator
+from pydantic_settings import (
+    BaseSettings,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from pgq_core.errors import InvalidSettings
+
+Seconds = Annotated[float, Field(ge=0, le=366 * 86400)]
+Period = Annotated[float, Field(gt=0, le=86400)]
+
+
+def config_file() -> Path:
+    return Path(platformdirs.user_config_dir("pgq-tui")) / "config.toml"
+
+
+class Settings(BaseSettings):
+    """All durations in seconds. Each field is `PGQ_<NAME>` in the environment and `<name>` in the TOML file."""
+
+    model_config = SettingsConfigDict(env_prefix="PGQ_", extra="ignore", populate_by_name=True)
+
+    dsn: str | None = Field(None, validation_alias=AliasChoices("dsn", "DATABASE_URL", "PGQ_DSN"))
+    """Address of the database. None: the embedded server."""
+    db_schema: str = Field("pgq_core", min_length=1, validation_alias=AliasChoices("db_schema", "PGQ_SCHEMA", "schema"))
+    queues: Annotated[tuple[str, ...], NoDecode] = Field(
+        ("default",), validation_alias=AliasChoices("queues", "PGQ_QUEUE", "QUEUE", "queue")
+    )
+    """Queues a worker serves, comma separated."""
+    concurrency: int = Field(10, ge=1, le=10_000)
+
+    poll: Period = 0.5
+    heartbeat: Period = 5.0
+    stale_limit: Period = 30.0
+    reaper_interval: Period = 5.0
+    grace: Seconds = 30.0
+    job_timeout: Seconds = 300.0
+    """Longest run of one attempt where neither the row nor the handler says otherwise; 0 = none."""
+    max_attempts: int = Field(5, ge=1, le=1_000_000)
+    backoff_base: Period = 1.0
+    backoff_cap: Period = 3600.0
+    key_window: Seconds = 86400.0
+    runs_kept: Seconds = 7 * 86400.0
+    resolved_dead_letters_kept: Seconds = 30 * 86400.0
+    unknown_type_after: Seconds = 7 * 86400.0
+    log_format: Literal["json", "text"] = "json"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_jobs: Literal["auto", "all"] = "auto"
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, config_file())
+
+    @model_validator(mode="before")
+    @classmethod
+    def _split_queues(cls, values: dict[str, object]) -> dict[str, object]:
+        for name in ("queues", "PGQ_QUEUE", "QUEUE", "queue"):
+            if isinstance(given := values.get(name), str):
+                values[name] = tuple(part.strip() for part in given.split(",") if part.strip())
+        return values
+
+    @model_validator(mode="after")
+    def _stale_limit_covers_three_beats(self) -> Settings:
+        if self.stale_limit < 3 * self.heartbeat:
+            raise ValueError(
+                f"stale_limit ({self.stale_limit} s) must be at least three times heartbeat ({self.heartbeat} s), "
+                "or healthy workers would be taken for dead"
+            )
+        return self
+
+    @property
+    def retention_of_runs(self) -> timedelta:
+        return timedelta(seconds=self.runs_kept)
+
+
+def load_settings(**flags: object) -> Settings:
+    """Settings from all sources; flags that are None count as not given. Raises InvalidSettings with one line per fault."""
+    given = {name: value for name, value in flags.items() if value is not None}
+    try:
+        return Settings(**given)  # type: ignore[arg-type]  # validated by pydantic
+    except ValidationError as error:
+        lines = (f"{'.'.join(str(part) for part in e['loc']) or 'settings'}: {e['msg']}" for e in error.errors())
+        raise InvalidSettings("; ".join(lines)) from error

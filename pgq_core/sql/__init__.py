@@ -1,0 +1,40 @@
+"""The SQL texts: `queries/` holds one statement per file, `migrations/` the numbered steps of the schema."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import LiteralString, cast
+
+from psycopg import sql
+
+
+@cache
+def query_text(name: str) -> str:
+    """The text of `queries/<name>.sql` as it stands in the file."""
+    return (files(__package__) / "queries" / f"{name}.sql").read_text(encoding="utf-8")
+
+
+def query_names() -> list[str]:
+    folder = files(__package__) / "queries"
+    return sorted(entry.name.removesuffix(".sql") for entry in folder.iterdir() if entry.name.endswith(".sql"))
+
+
+@cache
+def composed_query(name: str, schema: str) -> str:
+    """The statement with its objects qualified by `schema`: never by search_path, which a transaction-mode pooler drops."""
+    text = cast(LiteralString, query_text(name))  # the one place where a file's text becomes a trusted literal
+    identifier = sql.Identifier(schema)
+    tokens = sql.Literal(f"{identifier.as_string(None)}.claim_token_seq")
+    return sql.SQL(text).format(schema=identifier, token_sequence=tokens).as_string(None)
+
+
+def migration_files() -> list[tuple[int, str, str]]:
+    """(version, name, text) of each shipped migration, ascending."""
+    folder = files(__package__) / "migrations"
+    found = [
+        (int(entry.name[:4]), entry.name.removesuffix(".sql"), entry.read_text(encoding="utf-8"))
+        for entry in folder.iterdir()
+        if entry.name.endswith(".sql")
+    ]
+    return sorted(found)

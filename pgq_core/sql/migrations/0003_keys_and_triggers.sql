@@ -1,0 +1,163 @@
+-- Idempotency keys, status that follows from the row, wake-ups: what makes a plain INSERT a first-class producer.
+-- compatible_from: 1
+
+-- A key is taken at INSERT and stays taken for a window after its job ended (expires_at; NULL while the job lives,
+-- 'infinity' while its dead letter is unresolved).
+CREATE TABLE job_keys (
+    key           text PRIMARY KEY,
+    job_id        bigint NOT NULL,
+    queue         text NOT NULL,
+    payload_hash  text NOT NULL,
+    expires_at    timestamptz
+);
+CREATE INDEX job_keys_expiry_idx ON job_keys (expires_at) WHERE expires_at IS NOT NULL;
+
+INSERT INTO job_keys (key, job_id, queue, payload_hash)
+SELECT idempotency_key, id, queue, payload_fingerprint(queue, payload) FROM jobs WHERE idempotency_key IS NOT NULL;
+INSERT INTO job_keys (key, job_id, queue, payload_hash, expires_at)
+SELECT DISTINCT ON (idempotency_key) idempotency_key, original_job_id, queue, payload_fingerprint(queue, payload), 'infinity'
+  FROM dead_letter_jobs
+ WHERE idempotency_key IS NOT NULL AND resolution IS NULL
+ ORDER BY idempotency_key, id DESC
+ON CONFLICT (key) DO NOTHING;
+
+CREATE FUNCTION jobs_take_key() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path FROM CURRENT
+    AS $$
+DECLARE
+    holder_expires_at timestamptz;
+BEGIN
+    -- An expired key is taken over by a separate UPDATE: ON CONFLICT DO UPDATE would lock the key row of a live job.
+    UPDATE job_keys
+       SET job_id = NEW.id, queue = NEW.queue, payload_hash = payload_fingerprint(NEW.queue, NEW.payload), expires_at = NULL
+     WHERE key = NEW.idempotency_key AND expires_at <= now();
+    IF FOUND THEN
+        RETURN NEW;
+    END IF;
+    INSERT INTO job_keys (key, job_id, queue, payload_hash)
+    VALUES (NEW.idempotency_key, NEW.id, NEW.queue, payload_fingerprint(NEW.queue, NEW.payload))
+    ON CONFLICT (key) DO NOTHING;
+    IF FOUND THEN
+        RETURN NEW;
+    END IF;
+    SELECT expires_at INTO holder_expires_at FROM job_keys WHERE key = NEW.idempotency_key;
+    IF holder_expires_at IS NOT NULL THEN
+        RETURN NULL;  -- its job has ended and the window is open: nothing is inserted, nothing raised
+    END IF;
+    RETURN NEW;       -- its job lives: the unique index on jobs decides (23505, or ON CONFLICT DO NOTHING)
+END $$;
+
+CREATE TRIGGER jobs_take_key
+    BEFORE INSERT ON jobs FOR EACH ROW WHEN (NEW.idempotency_key IS NOT NULL)
+    EXECUTE FUNCTION jobs_take_key();
+
+-- The holder may end while our INSERT waits for it at the index: then the row got in although the key is still taken.
+CREATE FUNCTION jobs_check_key() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path FROM CURRENT
+    AS $$
+BEGIN
+    IF EXISTS (SELECT FROM job_keys WHERE key = NEW.idempotency_key AND job_id <> NEW.id AND expires_at > now()) THEN
+        RAISE EXCEPTION 'the idempotency key % was taken by a job that ended while this insert waited: repeat the insert', NEW.idempotency_key
+            USING ERRCODE = 'unique_violation', CONSTRAINT = 'jobs_idempotency_key_key', TABLE = TG_TABLE_NAME, SCHEMA = TG_TABLE_SCHEMA;
+    END IF;
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER jobs_check_key
+    AFTER INSERT ON jobs FOR EACH ROW WHEN (NEW.idempotency_key IS NOT NULL)
+    EXECUTE FUNCTION jobs_check_key();
+
+CREATE FUNCTION jobs_end_key() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path FROM CURRENT
+    AS $$
+BEGIN
+    UPDATE job_keys
+       SET expires_at = CASE WHEN EXISTS (SELECT FROM dead_letter_jobs WHERE original_job_id = OLD.id AND resolution IS NULL)
+                             THEN 'infinity' ELSE now() + key_window() END
+     WHERE key = OLD.idempotency_key AND job_id = OLD.id AND expires_at IS NULL;
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER jobs_end_key
+    AFTER DELETE ON jobs FOR EACH ROW WHEN (OLD.idempotency_key IS NOT NULL)
+    EXECUTE FUNCTION jobs_end_key();
+
+CREATE FUNCTION jobs_end_all_keys() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path FROM CURRENT
+    AS $$
+BEGIN
+    UPDATE job_keys SET expires_at = now() + key_window() WHERE expires_at IS NULL;
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER jobs_end_all_keys AFTER TRUNCATE ON jobs FOR EACH STATEMENT EXECUTE FUNCTION jobs_end_all_keys();
+
+-- status follows from not_before and locked_by. The WHEN clauses fail for the plain row, so the hot path pays nothing.
+CREATE FUNCTION jobs_derive_status() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path FROM CURRENT
+    AS $$
+BEGIN
+    IF TG_OP = 'UPDATE' AND OLD.locked_by IS NULL AND NEW.locked_by IS NOT NULL
+       AND NEW.claim_token IS NOT DISTINCT FROM OLD.claim_token THEN
+        RAISE EXCEPTION 'job % cannot be claimed without a new claim_token: this program was written for an older form of the table; use pgq-core worker', NEW.id
+            USING ERRCODE = 'PQ001';
+    END IF;
+    IF TG_OP = 'INSERT' AND NEW.locked_by IS NOT NULL AND NEW.claim_token IS NOT NULL THEN
+        RETURN NEW;  -- a restored running row
+    END IF;
+    IF NEW.status = 'waiting' AND NEW.waiting_for IS NOT NULL THEN
+        RETURN NEW;
+    END IF;
+    IF TG_OP = 'UPDATE' AND NEW.status = 'running' AND NEW.locked_by IS NOT NULL THEN
+        RETURN NEW;
+    END IF;
+    NEW.locked_by := NULL;
+    NEW.locked_at := NULL;
+    NEW.lease_until := NULL;
+    NEW.status := CASE WHEN NEW.not_before > now() THEN 'scheduled' ELSE 'pending' END;
+    RETURN NEW;
+END $$;
+
+CREATE TRIGGER jobs_derive_status_of_new
+    BEFORE INSERT ON jobs FOR EACH ROW
+    WHEN (NEW.not_before > now() OR NEW.status <> 'pending' OR NEW.locked_by IS NOT NULL)
+    EXECUTE FUNCTION jobs_derive_status();
+
+CREATE TRIGGER jobs_derive_status_of_changed
+    BEFORE UPDATE ON jobs FOR EACH ROW
+    WHEN ((NEW.status = 'running' AND NEW.locked_by IS NULL)
+          OR (NEW.status <> 'running' AND NEW.locked_by IS NOT NULL)
+          OR (NEW.status = 'pending' AND NEW.not_before > now())
+          OR (NEW.status = 'scheduled' AND OLD.status = 'scheduled' AND NEW.not_before IS DISTINCT FROM OLD.not_before)
+          OR (OLD.locked_by IS NULL AND NEW.locked_by IS NOT NULL AND NEW.claim_token IS NOT DISTINCT FROM OLD.claim_token))
+    EXECUTE FUNCTION jobs_derive_status();
+
+-- Who sleeps and wants to be woken. Unlogged: it is only a hint, polling is the truth.
+CREATE UNLOGGED TABLE worker_waits (
+    worker_id text PRIMARY KEY,
+    waiting   boolean NOT NULL
+) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 200);
+
+CREATE FUNCTION wake_channel() RETURNS text
+    LANGUAGE sql STABLE
+    SET search_path FROM CURRENT
+    AS $$ SELECT 'pgq_' || relnamespace::text FROM pg_class WHERE oid = 'jobs'::regclass $$;
+
+-- Once a statement, and only if somebody waits: under load there is no notification and no commit lock.
+CREATE FUNCTION jobs_wake_workers() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path FROM CURRENT
+    AS $$
+BEGIN
+    IF EXISTS (SELECT FROM worker_waits WHERE waiting) THEN
+        PERFORM pg_notify(wake_channel(), 'jobs');
+    END IF;
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER jobs_wake_workers AFTER INSERT ON jobs FOR EACH STATEMENT EXECUTE FUNCTION jobs_wake_workers();

@@ -1,0 +1,42 @@
+-- Ends a batch of running jobs for good (succeeded, cancelled, discarded): out of jobs, one closed run each, statistics.
+-- Only jobs still running under the same claim: a rescued job must not be finished by its old worker. Returns those that were.
+WITH input AS (
+    SELECT *
+      FROM unnest(%(ids)s::bigint[], %(tokens)s::bigint[], %(started)s::double precision[], %(finished)s::double precision[],
+                  %(outcomes)s::text[], %(results)s::jsonb[], %(errors)s::text[])
+        AS t(id, token, started, finished, outcome, result, error)
+), ended AS (
+    DELETE FROM {schema}.jobs j
+     USING input i
+     WHERE j.id = i.id
+       AND j.status = 'running'
+       AND j.claim_token = i.token
+    RETURNING j.id, j.queue, j.job_type, j.attempts, j.priority, j.not_before, j.created_at, j.replayed_from,
+              i.started, i.finished, i.outcome, i.result, i.error
+), run AS (
+    INSERT INTO {schema}.job_runs (job_id, worker_id, started_at, finished_at, success, error, queue, job_type, attempt, outcome,
+                                   result, priority, due_at, enqueued_at, replayed_from)
+    SELECT id, %(worker_id)s, to_timestamp(started), to_timestamp(finished), CASE WHEN outcome = 'succeeded' THEN true END, error,
+           queue, job_type, attempts + 1, outcome, result, priority, not_before, created_at, replayed_from
+      FROM ended
+), counted AS (
+    INSERT INTO {schema}.job_stats AS s (bucket, queue, job_type, slot, succeeded, cancelled, discarded, duration_seconds, durations, waits)
+    SELECT date_bin('5 seconds', to_timestamp(max(finished)), timestamptz '2000-01-01 00:00+00'), queue, job_type, %(slot)s,
+           count(*) FILTER (WHERE outcome = 'succeeded'),
+           count(*) FILTER (WHERE outcome = 'cancelled'),
+           count(*) FILTER (WHERE outcome = 'discarded'),
+           sum(finished - started),
+           {schema}.count_cells(array_agg(width_bucket(finished - started, {schema}.histogram_bounds()))),
+           {schema}.count_cells(array_agg(width_bucket(started - extract(epoch FROM greatest(not_before, created_at))::double precision, {schema}.histogram_bounds())))
+      FROM ended
+     GROUP BY queue, job_type
+     ORDER BY queue, job_type
+    ON CONFLICT (bucket, queue, job_type, slot) DO UPDATE
+       SET succeeded = s.succeeded + excluded.succeeded,
+           cancelled = s.cancelled + excluded.cancelled,
+           discarded = s.discarded + excluded.discarded,
+           duration_seconds = s.duration_seconds + excluded.duration_seconds,
+           durations = {schema}.add_cells(s.durations, excluded.durations),
+           waits = {schema}.add_cells(s.waits, excluded.waits)
+)
+SELECT id FROM ended
