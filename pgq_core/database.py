@@ -64,7 +64,7 @@ def connect_sync(
 
 
 def is_transient(error: BaseException) -> bool:
-    """Whether the same call may succeed later: lost connections, failover, full disks, timeouts, serialization failures."""
+    """Whether the same call may succeed later: lost connection, failover, full disk, timeout, serialization failure."""
     if isinstance(error, DatabaseUnavailable):
         return True
     if not isinstance(error, psycopg.Error):

@@ -41,7 +41,8 @@ class KeyConflict(PgqError):
         self.key = key
         self.job_id = job_id
         super().__init__(
-            f"idempotency key {key!r} belongs to job {job_id} with another payload or queue; use another key or the same body"
+            f"idempotency key {key!r} belongs to job {job_id} with another payload or queue; "
+            "use another key or the same body"
         )
 
 
@@ -104,7 +105,8 @@ class SchemaOutdated(SchemaError):
         self.version = version
         self.needed = needed
         super().__init__(
-            f'schema "{schema}" is at version {version}, this program needs {needed}; run: pgq-core migrate --schema {schema}'
+            f'schema "{schema}" is at version {version}, this program needs {needed}; '
+            f"run: pgq-core migrate --schema {schema}"
         )
 
 
@@ -130,7 +132,8 @@ class SchemaForeign(SchemaError):
         self.table = table
         self.reason = reason
         super().__init__(
-            f'table "{schema}".{table} is not ours ({reason}) and was left alone; choose another schema: pgq-core migrate --schema NAME'
+            f'table "{schema}".{table} is not ours ({reason}) and was left alone; '
+            "choose another schema: pgq-core migrate --schema NAME"
         )
 
 

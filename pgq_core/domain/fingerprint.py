@@ -38,6 +38,6 @@ def normalise_error(text: str) -> str:
 
 
 def fingerprint(job_type: str, error_class: str | None, error: str, frame: str | None) -> str:
-    """Twelve hex digits, equal for failures of one kind. `frame` is the innermost frame of the application: `file:function`."""
+    """Twelve hex digits, equal for failures of one kind. `frame`: the application's innermost `file:function`."""
     parts = "\x1f".join((job_type, error_class or "", normalise_error(error), frame or ""))
     return hashlib.sha256(parts.encode("utf-8", "replace")).hexdigest()[:12]

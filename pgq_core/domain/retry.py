@@ -1,6 +1,7 @@
 """When a failed attempt may run again: exponential backoff with full jitter.
 
-Source: AWS Architecture Blog, "Exponential Backoff And Jitter" (Marc Brooker): sleep = uniform(0, min(cap, base * 2 ** attempt)).
+Source: AWS Architecture Blog, "Exponential Backoff And Jitter" (Marc Brooker):
+sleep = uniform(0, min(cap, base * 2 ** attempt)).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the read side answers: immutable pictures of queues, workers, runs and dead letters, each with the time it was taken."""
+"""What the read side answers: immutable pictures of queues, workers, runs and dead letters."""
 
 from __future__ import annotations
 

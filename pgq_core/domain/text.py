@@ -10,7 +10,7 @@ MAX_ERROR = 64 * 1024
 
 
 def storable(text: str, *, limit: int = MAX_ERROR) -> str:
-    """Text that `text` and `jsonb` columns accept: NUL and lone surrogates become visible signs, the overlong is cut with a note.
+    """Text that `text` and `jsonb` columns accept: NUL and lone surrogates become visible signs, the overlong is cut.
 
     >>> storable("a\\x00b"), storable("\\ud800")
     ('a␀b', '�')
@@ -36,6 +36,6 @@ def describe(error: BaseException, *, limit: int = MAX_ERROR) -> str:
     name = type(error).__name__
     try:
         message = str(error)
-    except Exception as broken:  # a handler's exception class may be broken itself
+    except Exception as broken:  # noqa: BLE001  # a handler's exception class may be broken itself
         message = f"<its message cannot be shown: {type(broken).__name__}>"
     return storable(f"{name}: {message}" if message else name, limit=limit)

@@ -58,11 +58,13 @@ class Statement(Generic[T]):
             cursor.execute(self.text, self.params, prepare=True)
             return cursor.rowcount
 
-    def _factory(self) -> Any:
-        return scalar_row if self.row in _SCALARS else class_row(self.row)  # type: ignore[type-var]  # None is in _SCALARS
+    def _factory(self) -> Any:  # noqa: ANN401  # psycopg's row factories are typed per cursor
+        if self.row is None or self.row in _SCALARS:
+            return scalar_row
+        return class_row(self.row)
 
 
-_SCALARS = frozenset((None, int, str, bool, float))
+_SCALARS = frozenset((int, str, bool, float))
 
 
 class QueryGroup:
@@ -71,5 +73,5 @@ class QueryGroup:
     def __init__(self, schema: str) -> None:
         self.schema = schema
 
-    def _statement(self, name: str, row: type[T] | None = None, /, **params: Any) -> Statement[T]:
+    def _statement(self, name: str, row: type[T] | None = None, /, **params: object) -> Statement[T]:
         return Statement(name, composed_query(name, self.schema), params, row)
