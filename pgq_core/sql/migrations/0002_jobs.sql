@@ -112,7 +112,8 @@ ALTER TABLE jobs SET (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.01, au
 CREATE INDEX jobs_ready_idx ON jobs (queue, (-priority), not_before, id) WHERE status = 'pending';
 CREATE INDEX jobs_scheduled_idx ON jobs (queue, not_before, id) WHERE status = 'scheduled';
 CREATE INDEX jobs_waiting_idx ON jobs (queue, waiting_for, id) WHERE status = 'waiting';
-CREATE INDEX jobs_running_idx ON jobs (locked_by, id) WHERE status = 'running';
+-- Its condition is not the guard of the finishing statements (status = 'running'): they have to go by primary key, row by row.
+CREATE INDEX jobs_running_idx ON jobs (locked_by, id) WHERE locked_by IS NOT NULL;
 CREATE INDEX jobs_suspect_idx ON jobs (queue, id) WHERE suspect;
 
 -- A bigserial becomes an identity column and goes on where it was.
