@@ -22,7 +22,10 @@ _NETWORK = {
 _SESSION = "-c default_transaction_isolation=read\\ committed -c timezone=UTC"
 # The worker's statements touch rows by primary key or in the order of one index. With statistics of a queue that was
 # empty a minute ago the planner would rather scan the whole table: 120 us a job where nested loops take 10.
-_PINNED_PLANS = " -c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c jit=off"
+_PINNED_PLANS = (
+    " -c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c enable_hashjoin=off"
+    " -c enable_mergejoin=off -c jit=off"
+)
 
 _TRANSIENT_CLASSES = ("08", "40", "53", "55", "57", "58")
 _READ_ONLY = "25006"
