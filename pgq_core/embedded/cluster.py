@@ -15,7 +15,7 @@ from pathlib import Path
 from pgq_core.embedded.account import Account
 from pgq_core.embedded.binaries import Binaries
 from pgq_core.embedded.errors import EmbeddedServerFailed, OlderDataDirectory
-from pgq_core.embedded.postmaster import remove_stale_pid_file
+from pgq_core.embedded.postmaster import cluster_name, remove_stale_pid_file
 
 USER = DATABASE = "pgq"
 SETTINGS = {
@@ -28,6 +28,7 @@ SETTINGS = {
 }
 # A socket path is at most 103 bytes on macOS and 107 on Linux.
 SOCKET_PATH_LIMIT = 103
+UNFINISHED = "data.new-"
 LOG_LIMIT = 16 * 1024 * 1024
 
 # Failures that pass: another program took the port just now, or children of a killed server still hold its memory.
@@ -56,6 +57,7 @@ class Cluster:
     def start(self) -> None:
         """Make the files where they are missing and start the server, detached from this process."""
         self._refuse_another_major_version()
+        self._remove_unfinished()
         if not self.data_directory.exists():
             self._initialise()
         remove_stale_pid_file(self.data_directory)
@@ -77,9 +79,7 @@ class Cluster:
 
     def _initialise(self) -> None:
         """Make the data directory beside its place and move it there when whole: a killed start leaves no half one."""
-        unfinished = self.account.quarters / "data.new"
-        if unfinished.exists():
-            shutil.rmtree(unfinished)
+        unfinished = self.account.quarters / f"{UNFINISHED}{secrets.token_hex(4)}"
         self._write_password()
         made = self.account.run(
             self.binaries.program("initdb"),
@@ -101,6 +101,11 @@ class Cluster:
             configuration.write("\ninclude_if_exists 'pgq.conf'\n")
         unfinished.rename(self.data_directory)
 
+    def _remove_unfinished(self) -> None:
+        """What killed starts left. As much as goes: the initdb of one killed just now may still be writing there."""
+        for left in self.account.quarters.glob(f"{UNFINISHED}*"):
+            shutil.rmtree(left, ignore_errors=True)
+
     def _write_password(self) -> None:
         path = self.account.quarters / "password"
         path.unlink(missing_ok=True)
@@ -112,19 +117,19 @@ class Cluster:
     def _configure(self, port: int) -> None:
         (self.account.quarters / "port").write_text(str(port))
         values = SETTINGS | dict(self.settings)
-        values |= {"port": str(port), "unix_socket_directories": str(self._socket_directory())}
+        values |= {"port": str(port), "unix_socket_directories": _quoted(str(self._socket_directory()), '"')}
         path = self.data_directory / "pgq.conf"
-        lines = (f"{name} = '{value.replace(chr(39), chr(39) * 2)}'\n" for name, value in values.items())
+        lines = (f"{name} = {_setting(value)}\n" for name, value in values.items())
         path.write_text(
             "# Written at every start; put own settings into postgresql.auto.conf (ALTER SYSTEM).\n" + "".join(lines)
         )
         self.account.own(path)
 
     def _socket_directory(self) -> Path:
-        """An empty directory only for this server's user, with a path short enough for a socket."""
+        """An empty directory only for this server's user, with a path that a socket can have and a client can name."""
         usual = self.account.quarters / "socket"
         remove_socket_directory(usual)
-        if len(os.fsencode(usual / ".s.PGSQL.65535")) <= SOCKET_PATH_LIMIT:
+        if len(os.fsencode(usual / ".s.PGSQL.65535")) <= SOCKET_PATH_LIMIT and "," not in str(usual):
             usual.mkdir(mode=0o700)
             return self.account.own(usual)
         short = Path(tempfile.mkdtemp(prefix="pgq-", dir="/tmp"))  # mkdtemp: a new one of mode 0700
@@ -157,14 +162,17 @@ class Cluster:
     def _try_to_start(self) -> str | None:
         """Start and wait until the server is ready; what it said when it was not."""
         spoken = self.log.stat().st_size if self.log.exists() else 0
-        command = (
+        started = self.account.run(
+            self.binaries.program("pg_ctl"),
             "start",
             "--wait",
             f"--timeout={START_SECONDS}",
-            f"--pgdata={self.data_directory}",
-            f"--log={self.log}",
+            # pg_ctl hands these to a shell without quoting them well: names only, relative to the quarters.
+            f"--pgdata={self.data_directory.name}",
+            f"--log={self.log.name}",
+            f"--options=-c cluster_name={cluster_name(self.data_directory)}",
+            timeout=START_SECONDS + 30,
         )
-        started = self.account.run(self.binaries.program("pg_ctl"), *command, timeout=START_SECONDS + 30)
         if started.returncode == 0:
             return None
         if not self.log.exists():
@@ -200,6 +208,14 @@ def _is_free(port: int) -> bool:
     except OSError:
         return False
     return True
+
+
+def _setting(value: str) -> str:
+    return _quoted(value.replace("\\", r"\\"), "'")
+
+
+def _quoted(text: str, quote: str) -> str:
+    return quote + text.replace(quote, quote * 2) + quote
 
 
 def _tail(text: str, lines: int = 8) -> str:

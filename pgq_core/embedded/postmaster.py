@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import signal
 import time
@@ -65,13 +66,18 @@ class Postmaster:
         return True
 
 
+def cluster_name(data_directory: Path) -> str:
+    """What marks this server's process in its command line and in lists of processes; safe in any shell."""
+    return f"pgq-{hashlib.sha256(os.fsencode(data_directory)).hexdigest()[:16]}"
+
+
 def serves(pid: int, data_directory: Path) -> bool:
-    """Whether process `pid` is a server on `data_directory`. By its command line, which every user may read."""
+    """Whether process `pid` is the server on `data_directory`, by its command line, which every user may read."""
     try:
         process = psutil.Process(pid)
         if process.name() != "postgres" or process.status() == psutil.STATUS_ZOMBIE:
             return False
-        return str(data_directory) in process.cmdline()
+        return f"cluster_name={cluster_name(data_directory)}" in process.cmdline()
     except (psutil.NoSuchProcess, psutil.AccessDenied):
         return False
 

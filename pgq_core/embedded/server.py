@@ -24,7 +24,7 @@ from pgq_core.embedded.status import ServerStatus
 
 READY_SECONDS = 300.0
 # The last leaver's own connections need a moment to be gone from the server's view.
-LEAVE_SECONDS = 2.0
+LEAVE_SECONDS = 1.0
 CONNECT_SECONDS = 5
 
 
