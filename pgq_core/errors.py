@@ -25,6 +25,17 @@ class InvalidPayload(PgqError):
         super().__init__(f"{path}: {reason}")
 
 
+class MalformedData(InvalidPayload):
+    """Data that does not fit its handler's model. `problems`: pairs of path and message."""
+
+    def __init__(self, job_type: str, problems: tuple[tuple[str, str], ...]) -> None:
+        self.job_type = job_type
+        self.problems = problems
+        path, first = problems[0]
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        super().__init__(f"{first}{more}, so it is no data for {job_type!r}", path=path)
+
+
 class InvalidJob(PgqError):
     """A job whose settings (queue, priority, time, attempts) are out of range; nothing was stored."""
 
@@ -70,6 +81,15 @@ class DuplicateHandler(PgqError):
         self.first = first
         self.second = second
         super().__init__(f"job type {job_type!r} is registered twice: {first} and {second}; rename one of them")
+
+
+class InvalidHandler(PgqError):
+    """A function or an option that cannot be registered as a handler."""
+
+    def __init__(self, function: str, reason: str) -> None:
+        self.function = function
+        self.reason = reason
+        super().__init__(f"{function} cannot be a handler: {reason}")
 
 
 class AppNotFound(PgqError):

@@ -1,0 +1,142 @@
+"""What may be enqueued: the ranges of a job's settings, checked before anything is sent."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final, TypeGuard
+
+from pgq_core.domain.job import JSON, MAX_PRIORITY, MIN_PRIORITY
+from pgq_core.domain.payload import encode
+from pgq_core.errors import InvalidJob, InvalidPayload
+
+MAX_NAME: Final = 200
+MAX_KEY: Final = 500
+"""Longest idempotency key, in characters: any such key fits into an index page."""
+MAX_MAX_ATTEMPTS: Final = 1_000_000
+MAX_DELAY: Final = timedelta(days=36_525)
+"""A hundred years."""
+MAX_TIMEOUT: Final = timedelta(days=366)
+MAX_TRACE_CONTEXT: Final = 8 * 1024
+_SHOWN_BITS = 126  # numbers of up to 38 digits
+_LAST_YEAR = 9998  # one year below the end of what Python's datetime can show in any time zone
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """A checked job, ready to be inserted. `data` and `trace_context` are JSON text; None: the column's default."""
+
+    job_type: str
+    data: bytes
+    queue: str
+    priority: int = 0
+    delay: timedelta | None = None
+    not_before: datetime | None = None
+    idempotency_key: str | None = None
+    max_attempts: int | None = None
+    timeout: timedelta | None = None
+    trace_context: str | None = None
+
+    @property
+    def payload(self) -> str:
+        return f'{{"type":{encode(self.job_type).decode()},"data":{self.data.decode()}}}'
+
+
+def checked_name(field: str, name: object) -> str:
+    """A queue's or a type's name: 1 to 200 characters, no control characters, no comma (lists of names have commas)."""
+    if not isinstance(name, str) or not name:
+        raise InvalidJob(field, f"it must be text of 1 to {MAX_NAME} characters")
+    if len(name) > MAX_NAME:
+        raise InvalidJob(field, f"{len(name)} characters are more than {MAX_NAME}")
+    if any(unicodedata.category(sign) in ("Cc", "Cs", "Zl", "Zp") for sign in name):
+        raise InvalidJob(field, "it contains a control character or a lone surrogate")
+    if "," in name or name != name.strip():
+        raise InvalidJob(field, "a name has no comma and no blank at its ends")
+    return name
+
+
+def checked_key(key: object) -> str:
+    if not isinstance(key, str) or not key:
+        raise InvalidJob("idempotency_key", f"it must be text of 1 to {MAX_KEY} characters, or None")
+    if len(key) > MAX_KEY:
+        raise InvalidJob("idempotency_key", f"{len(key)} characters are more than {MAX_KEY}")
+    if any(sign == "\x00" or "\ud800" <= sign <= "\udfff" for sign in key):
+        raise InvalidJob("idempotency_key", "it contains NUL or a lone surrogate")
+    return key
+
+
+def checked_priority(priority: object) -> int:
+    if not _is_integer(priority) or not MIN_PRIORITY <= priority <= MAX_PRIORITY:
+        raise InvalidJob("priority", f"{_shown(priority)} is no integer between {MIN_PRIORITY} and {MAX_PRIORITY}")
+    return priority
+
+
+def checked_max_attempts(number: object) -> int:
+    if not _is_integer(number) or not 1 <= number <= MAX_MAX_ATTEMPTS:
+        raise InvalidJob("max_attempts", f"{_shown(number)} is no integer between 1 and {MAX_MAX_ATTEMPTS}")
+    return number
+
+
+def checked_delay(delay: object) -> timedelta:
+    return _span("delay", delay, MAX_DELAY)
+
+
+def checked_timeout(timeout: object) -> timedelta:
+    """Zero means no limit."""
+    return _span("timeout", timeout, MAX_TIMEOUT)
+
+
+def checked_not_before(moment: object) -> datetime:
+    """An aware time; one that is past means at once."""
+    if not isinstance(moment, datetime):
+        raise InvalidJob("not_before", f"a {type(moment).__name__} is no datetime")
+    if moment.utcoffset() is None:
+        raise InvalidJob("not_before", "it has no time zone; use datetime.now(timezone.utc) or another aware time")
+    try:
+        in_utc = moment.astimezone(UTC)
+    except OverflowError:
+        raise InvalidJob("not_before", "it lies outside the years 1 to 9998") from None
+    if in_utc.year > _LAST_YEAR:
+        raise InvalidJob("not_before", "it lies outside the years 1 to 9998")
+    return in_utc
+
+
+def checked_trace_context(context: JSON) -> str:
+    try:
+        return encode(context, max_bytes=MAX_TRACE_CONTEXT).decode()
+    except InvalidPayload as error:
+        raise InvalidJob("trace_context", error.reason) from error
+
+
+def checked_start(
+    delay: timedelta | float | None, not_before: datetime | None
+) -> tuple[timedelta | None, datetime | None]:
+    """At most one of the two ways to say when."""
+    if delay is not None and not_before is not None:
+        raise InvalidJob("delay", "give a delay or not_before, not both")
+    return (
+        None if delay is None else checked_delay(delay),
+        None if not_before is None else checked_not_before(not_before),
+    )
+
+
+def _span(field: str, value: object, longest: timedelta) -> timedelta:
+    seconds = value.total_seconds() if isinstance(value, timedelta) else value
+    if not isinstance(seconds, (int, float)) or isinstance(seconds, bool):
+        raise InvalidJob(field, f"a {type(value).__name__} is neither a timedelta nor seconds")
+    if not math.isfinite(seconds) or not 0 <= seconds <= longest.total_seconds():
+        raise InvalidJob(field, f"{_shown(seconds)} s is not between 0 and {longest.total_seconds():.0f} s")
+    return value if isinstance(value, timedelta) else timedelta(seconds=seconds)
+
+
+def _is_integer(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _shown(value: object) -> str:
+    """A number as text, however long it is."""
+    if isinstance(value, int) and value.bit_length() > _SHOWN_BITS:
+        return "a number of more than 38 digits"
+    return str(value) if isinstance(value, (int, float)) else f"a {type(value).__name__}"
