@@ -115,6 +115,8 @@ CREATE INDEX jobs_waiting_idx ON jobs (queue, waiting_for, id) WHERE status = 'w
 -- Its condition is not the guard of the finishing statements (status = 'running'): they have to go by primary key, row by row.
 CREATE INDEX jobs_running_idx ON jobs (locked_by, id) WHERE locked_by IS NOT NULL;
 CREATE INDEX jobs_suspect_idx ON jobs (queue, id) WHERE suspect;
+-- Nearly always empty: jobs whose budget was lowered by hand below what they have spent.
+CREATE INDEX jobs_spent_idx ON jobs (id) WHERE attempts >= max_attempts;
 
 -- A bigserial becomes an identity column and goes on where it was.
 DO $$

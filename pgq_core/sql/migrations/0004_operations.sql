@@ -74,6 +74,13 @@ CREATE TABLE worker_pools (
     CONSTRAINT pool_state CHECK (state IN ('ok', 'crash_loop', 'refused'))
 ) WITH (fillfactor = 50);
 
+-- Who does a duty that one process is enough for (maintenance). A lease saves double work; correctness never rests on it.
+CREATE TABLE leases (
+    name          text PRIMARY KEY,
+    holder        text NOT NULL,
+    expires_at    timestamptz NOT NULL
+) WITH (fillfactor = 50);
+
 -- What workers announced about each type they know.
 CREATE TABLE job_types (
     name          text PRIMARY KEY,
