@@ -26,36 +26,38 @@ class Statement(Generic[T]):
     text: str
     params: Mapping[str, Any]
     row: type[T] | None
+    prepare: bool = True
+    """False: planned anew for its parameters at each run. For lists whose best index depends on which filters are given."""
 
     async def fetch_all(self, conn: AsyncConnection[Any]) -> list[T]:
         async with conn.cursor(row_factory=self._factory()) as cursor:
-            await cursor.execute(self.text, self.params, prepare=True)
+            await cursor.execute(self.text, self.params, prepare=self.prepare)
             return await cursor.fetchall()
 
     async def fetch_one(self, conn: AsyncConnection[Any]) -> T | None:
         async with conn.cursor(row_factory=self._factory()) as cursor:
-            await cursor.execute(self.text, self.params, prepare=True)
+            await cursor.execute(self.text, self.params, prepare=self.prepare)
             return await cursor.fetchone()
 
     async def execute(self, conn: AsyncConnection[Any]) -> int:
         """Runs the statement for its effect; returns the number of rows it touched."""
         async with conn.cursor() as cursor:
-            await cursor.execute(self.text, self.params, prepare=True)
+            await cursor.execute(self.text, self.params, prepare=self.prepare)
             return cursor.rowcount
 
     def fetch_all_sync(self, conn: Connection[Any]) -> list[T]:
         with conn.cursor(row_factory=self._factory()) as cursor:
-            cursor.execute(self.text, self.params, prepare=True)
+            cursor.execute(self.text, self.params, prepare=self.prepare)
             return cursor.fetchall()
 
     def fetch_one_sync(self, conn: Connection[Any]) -> T | None:
         with conn.cursor(row_factory=self._factory()) as cursor:
-            cursor.execute(self.text, self.params, prepare=True)
+            cursor.execute(self.text, self.params, prepare=self.prepare)
             return cursor.fetchone()
 
     def execute_sync(self, conn: Connection[Any]) -> int:
         with conn.cursor() as cursor:
-            cursor.execute(self.text, self.params, prepare=True)
+            cursor.execute(self.text, self.params, prepare=self.prepare)
             return cursor.rowcount
 
     def _factory(self) -> Any:  # noqa: ANN401  # psycopg's row factories are typed per cursor
@@ -75,3 +77,6 @@ class QueryGroup:
 
     def _statement(self, name: str, row: type[T] | None = None, /, **params: object) -> Statement[T]:
         return Statement(name, composed_query(name, self.schema), params, row)
+
+    def _planned_anew(self, name: str, row: type[T] | None = None, /, **params: Any) -> Statement[T]:
+        return Statement(name, composed_query(name, self.schema), params, row, prepare=False)

@@ -138,6 +138,7 @@ CREATE SEQUENCE claim_token_seq AS bigint CACHE 32;
 
 CREATE INDEX dead_letter_jobs_unresolved_idx ON dead_letter_jobs (id) WHERE resolution IS NULL;
 CREATE INDEX dead_letter_jobs_group_idx ON dead_letter_jobs (fingerprint, id) WHERE resolution IS NULL;
+CREATE INDEX dead_letter_jobs_queue_idx ON dead_letter_jobs (queue, id) WHERE resolution IS NULL;
 CREATE INDEX dead_letter_jobs_original_idx ON dead_letter_jobs (original_job_id);
 CREATE INDEX dead_letter_jobs_resolved_idx ON dead_letter_jobs (resolved_at) WHERE resolution IS NOT NULL;
 

@@ -151,7 +151,7 @@ BEGIN
         IF letter.resolution IS NULL THEN
             refusal := 'it is unresolved already';
         ELSIF letter.resolution = 'replayed' THEN
-            DELETE FROM jobs WHERE id = letter.replayed_job_id AND status <> 'running' AND attempts = 0;
+            DELETE FROM jobs WHERE id = letter.replayed_job_id AND status <> 'running' AND claim_token IS NULL;
             IF NOT FOUND THEN
                 refusal := format('job %s has already been claimed', letter.replayed_job_id);
             END IF;
