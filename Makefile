@@ -5,7 +5,6 @@ SHELL := /bin/sh
 
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := pgq_core pgq_tui tests
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 UV_VERSION := 0.13.9
 
@@ -14,7 +13,11 @@ CANDIDATES := python3 python3.14 python3.13 python3.12 python3.11 python
 IS_NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for python in $(CANDIDATES); do $$python -c '$(IS_NEW_ENOUGH)' >/dev/null 2>&1 && echo $$python && break; done)
 
-.PHONY: help install demo test test-all torture check lock screenshots clean
+# An environment whose Python is gone, or that was moved here from another directory, does not work any more.
+IS_WHOLE := grep -qF '$(CURDIR)/$(VENV)/' $(BIN)/pip && $(BIN)/python -c ''
+BROKEN := $(shell test ! -e $(VENV)/python.stamp || { $(IS_WHOLE); } 2>/dev/null || echo broken)
+
+.PHONY: force help install demo test test-all torture check lock screenshots clean
 
 help:  ## Show these lines
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|' 2>/dev/null || sed -n 's/^\([a-z-]*\):.*  ## /  make \1: /p' $(MAKEFILE_LIST)
@@ -34,8 +37,8 @@ torture: install  ## Kill, stop and starve workers and servers for minutes
 	$(BIN)/pytest -m torture --timeout=1800
 
 check: install  ## Lint, format check, strict types, layers
-	$(BIN)/ruff check $(SOURCES)
-	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
@@ -49,19 +52,20 @@ lock: $(VENV)/python.stamp  ## Pin the newest allowed version of every dependenc
 
 clean:  ## Remove the virtual environment, caches and builds
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +
+	find pgq_core pgq_tui tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(VENV)/python.stamp:
+$(VENV)/python.stamp: $(if $(BROKEN),force)
 	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer was found. Install one, or name it: make install PYTHON=/path/to/python3.12" >&2; exit 1; }
 	@$(PYTHON) -c '$(IS_NEW_ENOUGH)' || { echo "$(PYTHON) is not a working Python 3.11 or newer." >&2; exit 1; }
-	$(PYTHON) -m venv --clear $(VENV) || { echo "Python's venv module is missing: on Debian and Ubuntu install python3-venv." >&2; rm -rf $(VENV); exit 1; }
+	@echo "Installing into $(VENV); the first time takes about half a minute."
+	@$(PYTHON) -m venv --clear $(VENV) || { echo "Python's venv module is missing: on Debian and Ubuntu install python3-venv." >&2; rm -rf $(VENV); exit 1; }
 	@touch $@
 
 # --require-hashes: what is installed is, byte for byte, what was locked.
 $(VENV)/lock.stamp: requirements.lock $(VENV)/python.stamp
-	$(PIP) install --quiet --require-hashes -r requirements.lock
+	@$(PIP) install --quiet --require-hashes -r requirements.lock
 	@touch $@
 
 $(VENV)/project.stamp: pyproject.toml $(VENV)/lock.stamp
-	$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	@$(PIP) install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
