@@ -1,5 +1,5 @@
 -- Idempotency keys, status that follows from the row, wake-ups: what makes a plain INSERT a first-class producer.
--- compatible_from: 1
+-- compatible_from: 3
 
 -- A key is taken at INSERT and stays taken for a window after its job ended (expires_at; NULL while the job lives,
 -- 'infinity' while its dead letter is unresolved).
@@ -21,13 +21,20 @@ SELECT DISTINCT ON (idempotency_key) idempotency_key, original_job_id, queue, pa
  ORDER BY idempotency_key, id DESC
 ON CONFLICT (key) DO NOTHING;
 
+-- The functions of the keys run with the owner's rights: who may insert a job needs no right on the table of keys.
 CREATE FUNCTION jobs_take_key() RETURNS trigger
-    LANGUAGE plpgsql
+    LANGUAGE plpgsql SECURITY DEFINER
     SET search_path FROM CURRENT
     AS $$
 DECLARE
     holder_expires_at timestamptz;
 BEGIN
+    IF TG_OP = 'UPDATE' THEN
+        DELETE FROM job_keys WHERE key = OLD.idempotency_key AND job_id = OLD.id AND expires_at IS NULL;
+        IF NEW.idempotency_key IS NULL THEN
+            RETURN NEW;
+        END IF;
+    END IF;
     -- An expired key is taken over by a separate UPDATE: ON CONFLICT DO UPDATE would lock the key row of a live job.
     UPDATE job_keys
        SET job_id = NEW.id, queue = NEW.queue, payload_hash = payload_fingerprint(NEW.queue, NEW.payload), expires_at = NULL
@@ -41,36 +48,51 @@ BEGIN
     IF FOUND THEN
         RETURN NEW;
     END IF;
-    SELECT expires_at INTO holder_expires_at FROM job_keys WHERE key = NEW.idempotency_key;
-    IF holder_expires_at IS NOT NULL THEN
+    SELECT expires_at INTO holder_expires_at FROM job_keys WHERE key = NEW.idempotency_key AND expires_at > now();
+    IF NOT FOUND THEN
+        RETURN NEW;   -- its job lives: the unique index on jobs decides (23505, or ON CONFLICT DO NOTHING)
+    ELSIF TG_OP = 'INSERT' THEN
         RETURN NULL;  -- its job has ended and the window is open: nothing is inserted, nothing raised
     END IF;
-    RETURN NEW;       -- its job lives: the unique index on jobs decides (23505, or ON CONFLICT DO NOTHING)
+    RAISE EXCEPTION 'the idempotency key % stays taken until %', NEW.idempotency_key, holder_expires_at
+        USING ERRCODE = 'unique_violation', CONSTRAINT = 'jobs_idempotency_key_key', TABLE = TG_TABLE_NAME, SCHEMA = TG_TABLE_SCHEMA;
 END $$;
 
 CREATE TRIGGER jobs_take_key
     BEFORE INSERT ON jobs FOR EACH ROW WHEN (NEW.idempotency_key IS NOT NULL)
     EXECUTE FUNCTION jobs_take_key();
+CREATE TRIGGER jobs_take_changed_key
+    BEFORE UPDATE OF idempotency_key ON jobs FOR EACH ROW WHEN (NEW.idempotency_key IS DISTINCT FROM OLD.idempotency_key)
+    EXECUTE FUNCTION jobs_take_key();
 
--- The holder may end while our INSERT waits for it at the index: then the row got in although the key is still taken.
+-- Asked once more when the index on jobs has let the row in, for then no other live job has this key.
 CREATE FUNCTION jobs_check_key() RETURNS trigger
-    LANGUAGE plpgsql
+    LANGUAGE plpgsql SECURITY DEFINER
     SET search_path FROM CURRENT
     AS $$
+DECLARE
+    holder job_keys;
 BEGIN
-    IF EXISTS (SELECT FROM job_keys WHERE key = NEW.idempotency_key AND job_id <> NEW.id AND expires_at > now()) THEN
+    SELECT * INTO holder FROM job_keys WHERE key = NEW.idempotency_key;
+    IF holder.job_id = NEW.id THEN
+        RETURN NULL;
+    ELSIF holder.expires_at > now() THEN
         RAISE EXCEPTION 'the idempotency key % was taken by a job that ended while this insert waited: repeat the insert', NEW.idempotency_key
             USING ERRCODE = 'unique_violation', CONSTRAINT = 'jobs_idempotency_key_key', TABLE = TG_TABLE_NAME, SCHEMA = TG_TABLE_SCHEMA;
     END IF;
+    -- Its holder is gone without a trace (a table restored, triggers switched off), or its window closed just now.
+    DELETE FROM job_keys WHERE key = NEW.idempotency_key;
+    INSERT INTO job_keys (key, job_id, queue, payload_hash)
+    VALUES (NEW.idempotency_key, NEW.id, NEW.queue, payload_fingerprint(NEW.queue, NEW.payload));
     RETURN NULL;
 END $$;
 
 CREATE TRIGGER jobs_check_key
-    AFTER INSERT ON jobs FOR EACH ROW WHEN (NEW.idempotency_key IS NOT NULL)
+    AFTER INSERT OR UPDATE OF idempotency_key ON jobs FOR EACH ROW WHEN (NEW.idempotency_key IS NOT NULL)
     EXECUTE FUNCTION jobs_check_key();
 
 CREATE FUNCTION jobs_end_key() RETURNS trigger
-    LANGUAGE plpgsql
+    LANGUAGE plpgsql SECURITY DEFINER
     SET search_path FROM CURRENT
     AS $$
 BEGIN
@@ -85,41 +107,87 @@ CREATE TRIGGER jobs_end_key
     AFTER DELETE ON jobs FOR EACH ROW WHEN (OLD.idempotency_key IS NOT NULL)
     EXECUTE FUNCTION jobs_end_key();
 
-CREATE FUNCTION jobs_end_all_keys() RETURNS trigger
-    LANGUAGE plpgsql
+-- A dead letter that is discarded or deleted starts the window; one that is unresolved again takes its key back, unless
+-- another job has it by now. A replayed one has handed its key on: then the row names another job.
+CREATE FUNCTION dead_letters_end_key() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
     SET search_path FROM CURRENT
     AS $$
 BEGIN
-    UPDATE job_keys SET expires_at = now() + key_window() WHERE expires_at IS NULL;
+    UPDATE job_keys SET expires_at = now() + key_window()
+     WHERE key = OLD.idempotency_key AND job_id = OLD.original_job_id AND expires_at = 'infinity';
     RETURN NULL;
 END $$;
 
-CREATE TRIGGER jobs_end_all_keys AFTER TRUNCATE ON jobs FOR EACH STATEMENT EXECUTE FUNCTION jobs_end_all_keys();
+CREATE FUNCTION dead_letters_hold_key() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path FROM CURRENT
+    AS $$
+BEGIN
+    UPDATE job_keys
+       SET job_id = NEW.original_job_id, queue = NEW.queue, payload_hash = payload_fingerprint(NEW.queue, NEW.payload), expires_at = 'infinity'
+     WHERE key = NEW.idempotency_key AND expires_at < 'infinity';
+    IF NOT FOUND THEN
+        INSERT INTO job_keys (key, job_id, queue, payload_hash, expires_at)
+        VALUES (NEW.idempotency_key, NEW.original_job_id, NEW.queue, payload_fingerprint(NEW.queue, NEW.payload), 'infinity')
+        ON CONFLICT (key) DO NOTHING;
+    END IF;
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER dead_letters_end_key
+    AFTER UPDATE OF resolution ON dead_letter_jobs FOR EACH ROW
+    WHEN (OLD.idempotency_key IS NOT NULL AND OLD.resolution IS NULL AND NEW.resolution IS NOT NULL)
+    EXECUTE FUNCTION dead_letters_end_key();
+CREATE TRIGGER dead_letters_end_key_of_deleted
+    AFTER DELETE ON dead_letter_jobs FOR EACH ROW
+    WHEN (OLD.idempotency_key IS NOT NULL AND OLD.resolution IS NULL)
+    EXECUTE FUNCTION dead_letters_end_key();
+CREATE TRIGGER dead_letters_hold_key
+    AFTER UPDATE OF resolution ON dead_letter_jobs FOR EACH ROW
+    WHEN (NEW.idempotency_key IS NOT NULL AND OLD.resolution IS NOT NULL AND NEW.resolution IS NULL)
+    EXECUTE FUNCTION dead_letters_hold_key();
+
+CREATE FUNCTION end_all_keys() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path FROM CURRENT
+    AS $$
+BEGIN
+    IF TG_RELID = 'jobs'::regclass THEN
+        UPDATE job_keys SET expires_at = now() + key_window() WHERE expires_at IS NULL;
+    ELSE
+        UPDATE job_keys SET expires_at = now() + key_window() WHERE expires_at = 'infinity';
+    END IF;
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER jobs_end_all_keys AFTER TRUNCATE ON jobs FOR EACH STATEMENT EXECUTE FUNCTION end_all_keys();
+CREATE TRIGGER dead_letters_end_all_keys AFTER TRUNCATE ON dead_letter_jobs FOR EACH STATEMENT EXECUTE FUNCTION end_all_keys();
 
 -- status follows from not_before and locked_by. The WHEN clauses fail for the plain row, so the hot path pays nothing.
 CREATE FUNCTION jobs_derive_status() RETURNS trigger
     LANGUAGE plpgsql
     SET search_path FROM CURRENT
     AS $$
+DECLARE
+    is_new_claim boolean := NEW.locked_by IS NOT NULL AND NEW.claim_token IS NOT NULL;
 BEGIN
-    IF TG_OP = 'UPDATE' AND OLD.locked_by IS NULL AND NEW.locked_by IS NOT NULL
-       AND NEW.claim_token IS NOT DISTINCT FROM OLD.claim_token THEN
-        RAISE EXCEPTION 'job % cannot be claimed without a new claim_token: this program was written for an older form of the table; use pgq-core worker', NEW.id
-            USING ERRCODE = 'PQ001';
+    IF TG_OP = 'UPDATE' THEN
+        is_new_claim := OLD.locked_by IS NULL AND NEW.locked_by IS NOT NULL;
+        IF is_new_claim AND NEW.claim_token IS NOT DISTINCT FROM OLD.claim_token THEN
+            RAISE EXCEPTION 'job % cannot be claimed without a new claim_token: this program was written for an older form of the table; use pgq-core worker', NEW.id
+                USING ERRCODE = 'PQ001';
+        END IF;
     END IF;
-    IF TG_OP = 'INSERT' AND NEW.locked_by IS NOT NULL AND NEW.claim_token IS NOT NULL THEN
-        RETURN NEW;  -- a restored running row
+    IF is_new_claim THEN
+        NEW.status := 'running';
+        NEW.locked_at := coalesce(NEW.locked_at, now());
+    ELSIF NEW.status <> 'waiting' OR NEW.waiting_for IS NULL THEN
+        NEW.locked_by := NULL;
+        NEW.locked_at := NULL;
+        NEW.lease_until := NULL;
+        NEW.status := CASE WHEN NEW.not_before > now() THEN 'scheduled' ELSE 'pending' END;
     END IF;
-    IF NEW.status = 'waiting' AND NEW.waiting_for IS NOT NULL THEN
-        RETURN NEW;
-    END IF;
-    IF TG_OP = 'UPDATE' AND NEW.status = 'running' AND NEW.locked_by IS NOT NULL THEN
-        RETURN NEW;
-    END IF;
-    NEW.locked_by := NULL;
-    NEW.locked_at := NULL;
-    NEW.lease_until := NULL;
-    NEW.status := CASE WHEN NEW.not_before > now() THEN 'scheduled' ELSE 'pending' END;
     RETURN NEW;
 END $$;
 
@@ -150,7 +218,7 @@ CREATE FUNCTION wake_channel() RETURNS text
 
 -- Once a statement, and only if somebody waits: under load there is no notification and no commit lock.
 CREATE FUNCTION jobs_wake_workers() RETURNS trigger
-    LANGUAGE plpgsql
+    LANGUAGE plpgsql SECURITY DEFINER
     SET search_path FROM CURRENT
     AS $$
 BEGIN

@@ -1,5 +1,5 @@
 -- Workers, pools, queues, statistics, the audit of operators, and the functions for callers that know only SQL.
--- compatible_from: 1
+-- compatible_from: 4
 
 CREATE TABLE queues (
     name          text PRIMARY KEY,
@@ -114,21 +114,21 @@ CREATE TABLE job_stats (
     PRIMARY KEY (bucket, queue, job_type, slot)
 ) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.05);
 
--- Upper bounds (seconds) of the histogram cells of job_stats: 1 ms, doubled 23 times; one more cell holds the rest.
+-- Upper bounds (seconds) of the histogram cells of job_stats: 1 ms, doubled 22 times; one more cell holds the rest.
 CREATE FUNCTION histogram_bounds() RETURNS double precision[]
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    AS $$ SELECT '{0.001,0.002,0.004,0.008,0.016,0.032,0.064,0.128,0.256,0.512,1.024,2.048,4.096,8.192,16.384,32.768,65.536,131.072,262.144,524.288,1048.576,2097.152,4194.304}'::double precision[] $$;
+    RETURN '{0.001,0.002,0.004,0.008,0.016,0.032,0.064,0.128,0.256,0.512,1.024,2.048,4.096,8.192,16.384,32.768,65.536,131.072,262.144,524.288,1048.576,2097.152,4194.304}'::double precision[];
 
 CREATE FUNCTION add_cells(a bigint[], b bigint[]) RETURNS bigint[]
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    AS $$ SELECT array_agg(coalesce(x, 0) + coalesce(y, 0) ORDER BY n) FROM unnest(a, b) WITH ORDINALITY AS t(x, y, n) $$;
+    RETURN (SELECT array_agg(coalesce(x, 0) + coalesce(y, 0) ORDER BY n) FROM unnest(a, b) WITH ORDINALITY AS t(x, y, n));
 
 -- Cell counts of a list of cell numbers (0-based, as width_bucket gives them).
 CREATE FUNCTION count_cells(cells int[]) RETURNS bigint[]
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    AS $$ SELECT array_agg(coalesce(n, 0) ORDER BY cell)
-            FROM generate_series(0, 23) cell
-            LEFT JOIN (SELECT c, count(*) AS n FROM unnest(cells) c GROUP BY c) counted ON counted.c = cell $$;
+    RETURN (SELECT array_agg(coalesce(n, 0) ORDER BY cell)
+              FROM generate_series(0, 23) cell
+              LEFT JOIN (SELECT c, count(*) AS n FROM unnest(cells) c GROUP BY c) counted ON counted.c = cell);
 
 -- Every operator's action, with what is needed to undo it.
 CREATE TABLE operations (

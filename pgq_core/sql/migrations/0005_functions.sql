@@ -1,5 +1,5 @@
 -- Functions for callers that know only SQL. The library calls the same ones where an operator acts, so each verb exists once.
--- compatible_from: 1
+-- compatible_from: 5
 
 CREATE FUNCTION enqueue(
     job_type        text,
@@ -49,6 +49,41 @@ BEGIN
     RAISE EXCEPTION 'idempotency key % changes hands too fast: try again', enqueue.idempotency_key USING ERRCODE = 'serialization_failure';
 END $$;
 
+-- The follow-up of one dead letter, or why there is none. A refusal leaves everything as it was, the key included.
+CREATE FUNCTION replay_dead_letter(letter dead_letter_jobs, due timestamptz, OUT new_id bigint, OUT refusal text)
+    LANGUAGE plpgsql
+    SET search_path FROM CURRENT
+    AS $$
+DECLARE
+    holder bigint;
+    broken text;
+BEGIN
+    IF letter.resolution IS NOT NULL THEN
+        refusal := format('already %s by %s', letter.resolution, coalesce(letter.resolved_by, 'somebody'));
+        RETURN;
+    END IF;
+    IF letter.idempotency_key IS NOT NULL THEN
+        SELECT j.id INTO holder FROM jobs j WHERE j.idempotency_key = letter.idempotency_key;
+        IF holder IS NOT NULL THEN
+            refusal := format('its idempotency key is held by live job %s', holder);
+            RETURN;
+        END IF;
+    END IF;
+    -- Hands the key on: the INSERT below takes it like an expired one.
+    UPDATE job_keys SET expires_at = '-infinity' WHERE key = letter.idempotency_key AND expires_at IS NOT NULL;
+    INSERT INTO jobs (queue, payload, idempotency_key, priority, max_attempts, timeout, trace_context,
+                      not_before, origin_job_id, replayed_from)
+    VALUES (letter.queue, letter.payload, letter.idempotency_key, letter.priority, letter.max_attempts, letter.timeout,
+            letter.trace_context, due, coalesce(letter.origin_job_id, letter.original_job_id), letter.id)
+    RETURNING id INTO STRICT new_id;
+EXCEPTION
+    WHEN unique_violation OR no_data_found THEN
+        refusal := 'its idempotency key has just been taken by another job';
+    WHEN check_violation THEN
+        GET STACKED DIAGNOSTICS broken = CONSTRAINT_NAME;
+        refusal := format('jobs does not accept it (%s): edit it first', broken);
+END $$;
+
 -- Replays: back to jobs with a fresh budget, both rows pointing at each other. Per row: the new job, or why not.
 -- spread: the new jobs become due evenly over this time, so that ten thousand replays do not flood the healthy work.
 CREATE FUNCTION replay_dead_letters(ids bigint[], operator text DEFAULT current_user, spread interval DEFAULT '0')
@@ -59,59 +94,24 @@ CREATE FUNCTION replay_dead_letters(ids bigint[], operator text DEFAULT current_
 #variable_conflict use_column
 DECLARE
     letter  dead_letter_jobs;
-    holder  bigint;
-    new_id  bigint;
     total   int := greatest(coalesce(cardinality(ids), 0), 1);
     nth     int := 0;
 BEGIN
     FOR letter IN SELECT * FROM dead_letter_jobs d WHERE d.id = ANY(ids) ORDER BY d.id FOR UPDATE LOOP
         dead_letter_id := letter.id;
-        job_id := NULL;
-        refusal := NULL;
-        IF letter.resolution IS NOT NULL THEN
-            refusal := format('already %s by %s', letter.resolution, coalesce(letter.resolved_by, 'somebody'));
-            RETURN NEXT;
-            CONTINUE;
+        SELECT answer.new_id, answer.refusal INTO job_id, refusal
+          FROM replay_dead_letter(letter, now() + coalesce(spread, '0') * nth / total) answer;
+        IF refusal IS NULL THEN
+            UPDATE dead_letter_jobs
+               SET resolution = 'replayed', resolved_at = now(), resolved_by = operator, replayed_job_id = replay_dead_letters.job_id
+             WHERE id = letter.id;
+            nth := nth + 1;
         END IF;
-        IF letter.idempotency_key IS NOT NULL THEN
-            SELECT j.id INTO holder FROM jobs j WHERE j.idempotency_key = letter.idempotency_key;
-            IF holder IS NOT NULL THEN
-                refusal := format('its idempotency key is held by live job %s', holder);
-                RETURN NEXT;
-                CONTINUE;
-            END IF;
-            -- Hand the key on: the INSERT below takes it like an expired one.
-            UPDATE job_keys SET expires_at = '-infinity' WHERE key = letter.idempotency_key AND expires_at IS NOT NULL;
-        END IF;
-        BEGIN
-            INSERT INTO jobs (queue, payload, idempotency_key, priority, max_attempts, timeout, trace_context,
-                              not_before, origin_job_id, replayed_from)
-            VALUES (letter.queue, letter.payload, letter.idempotency_key, letter.priority, letter.max_attempts, letter.timeout,
-                    letter.trace_context, now() + spread * nth / total,
-                    coalesce(letter.origin_job_id, letter.original_job_id), letter.id)
-            RETURNING id INTO new_id;
-        EXCEPTION
-            WHEN unique_violation THEN
-                new_id := NULL;
-                refusal := 'its idempotency key has just been taken by another job';
-            WHEN check_violation THEN
-                new_id := NULL;
-                refusal := 'its payload is no object with a non-empty string "type": edit it first';
-        END;
-        IF new_id IS NULL THEN
-            refusal := coalesce(refusal, 'its idempotency key is still taken');
-            RETURN NEXT;
-            CONTINUE;
-        END IF;
-        UPDATE dead_letter_jobs
-           SET resolution = 'replayed', resolved_at = now(), resolved_by = operator, replayed_job_id = new_id
-         WHERE id = letter.id;
-        nth := nth + 1;
-        job_id := new_id;
         RETURN NEXT;
     END LOOP;
 END $$;
 
+-- Discards: resolved for good, softly. The triggers of the keys do the rest.
 CREATE FUNCTION discard_dead_letters(ids bigint[], operator text DEFAULT current_user)
     RETURNS TABLE (dead_letter_id bigint, refusal text)
     LANGUAGE plpgsql
@@ -128,8 +128,6 @@ BEGIN
             refusal := format('already %s by %s', letter.resolution, coalesce(letter.resolved_by, 'somebody'));
         ELSE
             UPDATE dead_letter_jobs SET resolution = 'discarded', resolved_at = now(), resolved_by = operator WHERE id = letter.id;
-            UPDATE job_keys SET expires_at = now() + key_window()
-             WHERE key = letter.idempotency_key AND job_id = letter.original_job_id AND expires_at = 'infinity';
         END IF;
         RETURN NEXT;
     END LOOP;
@@ -160,8 +158,6 @@ BEGIN
             UPDATE dead_letter_jobs
                SET resolution = NULL, resolved_at = NULL, resolved_by = NULL, replayed_job_id = NULL
              WHERE id = letter.id;
-            UPDATE job_keys SET expires_at = 'infinity', job_id = letter.original_job_id
-             WHERE key = letter.idempotency_key AND expires_at IS NOT NULL;
         END IF;
         RETURN NEXT;
     END LOOP;
@@ -202,6 +198,32 @@ BEGIN
     VALUES (current_user, 'discard', 'dead letter ' || discard.dead_letter_id, 1, jsonb_build_object('dead_letter_ids', ARRAY[discard.dead_letter_id]));
 END $$;
 
+-- The one run row, attempt 0, of a job that ends without having run, and its count in the statistics.
+CREATE FUNCTION close_unrun_job(job jobs, outcome text, error text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path FROM CURRENT
+    AS $$
+#variable_conflict use_column
+DECLARE
+    today date := (now() AT TIME ZONE 'UTC')::date;
+BEGIN
+    IF to_regclass('job_runs_' || to_char(today, 'YYYYMMDD')) IS NULL THEN
+        PERFORM ensure_run_partitions(today, today);
+    END IF;
+    INSERT INTO job_runs (job_id, worker_id, started_at, finished_at, queue, job_type, attempt, outcome, error, priority,
+                          due_at, enqueued_at, replayed_from)
+    VALUES (job.id, 'operator ' || current_user, now(), now(), job.queue, job.job_type, 0, close_unrun_job.outcome,
+            close_unrun_job.error, job.priority, job.not_before, job.created_at, job.replayed_from);
+    INSERT INTO job_stats AS s (bucket, queue, job_type, slot, cancelled, discarded, expired, durations, waits)
+    VALUES (date_bin('5 seconds', now(), timestamptz '2000-01-01 00:00+00'), job.queue, job.job_type, 0,
+            (close_unrun_job.outcome = 'cancelled')::int, (close_unrun_job.outcome = 'discarded')::int,
+            (close_unrun_job.outcome = 'expired')::int, count_cells('{}'), count_cells('{}'))
+    ON CONFLICT (bucket, queue, job_type, slot) DO UPDATE
+       SET cancelled = s.cancelled + excluded.cancelled,
+           discarded = s.discarded + excluded.discarded,
+           expired = s.expired + excluded.expired;
+END $$;
+
 -- Cancels: a job that does not run ends here (one run row, attempt 0); a running one is asked to stop.
 -- Answers 'cancelled', 'requested' or 'not found'; 'cancelled' is final, 'requested' may still end as a success.
 CREATE FUNCTION cancel(job_id bigint) RETURNS text
@@ -212,20 +234,18 @@ CREATE FUNCTION cancel(job_id bigint) RETURNS text
 DECLARE
     job jobs;
 BEGIN
-    DELETE FROM jobs j WHERE j.id = cancel.job_id AND j.status <> 'running' RETURNING j.* INTO job;
-    IF FOUND THEN
-        INSERT INTO job_runs (job_id, worker_id, started_at, finished_at, queue, job_type, attempt, outcome, error, priority,
-                              due_at, enqueued_at, replayed_from)
-        VALUES (job.id, 'operator ' || current_user, now(), now(), job.queue, job.job_type, 0, 'cancelled', 'cancelled by ' || current_user,
-                job.priority, job.not_before, job.created_at, job.replayed_from);
-        RETURN 'cancelled';
-    END IF;
-    UPDATE jobs j SET cancel_requested = true WHERE j.id = cancel.job_id AND j.status = 'running';
-    IF FOUND THEN
+    -- Locked first: between a DELETE of a job that does not run and an UPDATE of a running one it could change sides.
+    SELECT * INTO job FROM jobs j WHERE j.id = cancel.job_id FOR UPDATE;
+    IF NOT FOUND THEN
+        RETURN 'not found';
+    ELSIF job.status = 'running' THEN
+        UPDATE jobs j SET cancel_requested = true WHERE j.id = job.id AND j.status = 'running';
         PERFORM pg_notify(wake_channel(), 'cancel');
         RETURN 'requested';
     END IF;
-    RETURN 'not found';
+    DELETE FROM jobs j WHERE j.id = job.id AND j.status <> 'running';
+    PERFORM close_unrun_job(job, 'cancelled', 'cancelled by ' || current_user);
+    RETURN 'cancelled';
 END $$;
 
 CREATE FUNCTION pause(queue text, reason text DEFAULT NULL, operator text DEFAULT current_user) RETURNS void
