@@ -90,13 +90,28 @@ def storable_result(value: object, *, max_bytes: int = MAX_BYTES) -> tuple[str |
 
 
 def decode(text: str | bytes) -> JSON:
-    """The value of JSON text, integers exact. Raises InvalidPayload for what plain SQL stored and Python cannot read."""
+    """The value of JSON text, integers exact. Raises InvalidPayload for what plain SQL may hold and Python cannot."""
     try:
         return json.loads(text)
     except RecursionError:
         raise InvalidPayload("it is nested too deep to be read") from None
     except ValueError as error:
         raise InvalidPayload(f"it cannot be read: {error}") from error
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Unreadable:
+    """Stands for a JSON value that Python cannot read: nested too deep, or an integer of too many digits."""
+
+    reason: str
+
+
+def decode_any(text: str | bytes) -> JSON | Unreadable:
+    """For connections: one value that plain SQL put there must not make a whole answer unreadable."""
+    try:
+        return decode(text)
+    except InvalidPayload as error:
+        return Unreadable(error.reason)
 
 
 def copied(value: JSON) -> JSON:

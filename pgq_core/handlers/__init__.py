@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pgq_core.handlers.failure import Failure, failure_of
 from pgq_core.handlers.handler import Call, EnqueueOptions, Enqueues, Handler, RetryDelay
 from pgq_core.handlers.loading import load_app
 from pgq_core.handlers.registry import Hook, Middleware, NextCall, Registry, Resources, default_registry
@@ -20,6 +21,8 @@ __all__ = [
     "default_registry",
     "Handler",
     "load_app",
+    "Failure",
+    "failure_of",
     "Call",
     "EnqueueOptions",
     "Enqueues",

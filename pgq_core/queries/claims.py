@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from pgq_core.domain.job import JSON, Job, JobStatus
+from pgq_core.domain.payload import Unreadable
 from pgq_core.queries.statement import QueryGroup, Statement
 
 
@@ -32,13 +33,14 @@ class ClaimedRow:
     origin_job_id: int | None
     replayed_from: int | None
     claimed_at_epoch: float
+    job_type: str | None = None
 
     def to_job(self) -> Job:
         return Job(
             id=self.id,
             queue=self.queue,
-            type=self.payload["type"],
-            data=self.payload.get("data", {}),
+            type=self.job_type or self.payload["type"],
+            data=self.payload if isinstance(self.payload, Unreadable) else self.payload.get("data", {}),
             priority=self.priority,
             status=JobStatus.RUNNING,
             attempts=self.attempts,
@@ -59,12 +61,15 @@ class ClaimedRow:
 
 @dataclass(frozen=True, slots=True)
 class FinishedJob:
-    """A running job that ended for good. Times are the database's clock in seconds; `result` is JSON text or None."""
+    """A running job that ended for good. Times are the database's clock in seconds, None: since its claim, until now.
+
+    `result` is JSON text or None.
+    """
 
     id: int
     token: int
-    started: float
-    finished: float
+    started: float | None
+    finished: float | None
     outcome: str = "succeeded"
     result: str | None = None
     error: str | None = None
@@ -109,8 +114,10 @@ class BuriedJob:
 
 @dataclass(frozen=True, slots=True)
 class RescheduledRow:
+    """`retry_at` None: it was asked to stop meanwhile and ended as cancelled."""
+
     id: int
-    retry_at: datetime
+    retry_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
