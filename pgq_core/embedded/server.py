@@ -17,7 +17,7 @@ import psycopg
 from pgq_core.embedded.account import choose_account, current_quarters
 from pgq_core.embedded.binaries import find_binaries
 from pgq_core.embedded.cluster import DATABASE, USER, Cluster, remove_socket_directory
-from pgq_core.embedded.errors import EmbeddedServerFailed
+from pgq_core.embedded.errors import EmbeddedServerFailed, EmbeddedServerUnavailable
 from pgq_core.embedded.locks import Leases, exclusive
 from pgq_core.embedded.postmaster import Postmaster
 from pgq_core.embedded.status import ServerStatus
@@ -107,7 +107,7 @@ class EmbeddedServer:
             url = self._reachable_url()
             if url is not None:
                 return url
-            if postmaster.socket_directory and self._database_is_missing(postmaster):
+            if postmaster.socket_directory and _database_is_missing(postmaster):
                 self._cluster().create_database(postmaster.socket_directory, postmaster.port)
             else:
                 time.sleep(0.02)
@@ -128,7 +128,7 @@ class EmbeddedServer:
                 url = self._reachable_url()
                 if url is None or self._leases.holders():
                     return
-                if _count_other_clients(url) == 0:
+                if not _has_other_clients(url):
                     self._stop_inside_gate()
                     return
             if time.monotonic() > deadline:
@@ -141,8 +141,20 @@ class EmbeddedServer:
 
     def _gate(self) -> contextlib.AbstractContextManager[None]:
         """What one process at a time may hold: starting, stopping, coming and leaving all happen inside."""
-        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return exclusive(self._directory / "lock")
+        lock = self._directory / "lock"
+        try:
+            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._refuse_the_directory_of_another_user()
+            lock.touch(mode=0o600)
+        except OSError as error:
+            raise EmbeddedServerUnavailable(f"{self._directory} cannot be written: {error.strerror}") from error
+        return exclusive(lock)
+
+    def _refuse_the_directory_of_another_user(self) -> None:
+        """Under sudo, files of root among the user's would lock the user out of the own server later."""
+        owner = self._directory.stat().st_uid
+        if owner != os.geteuid():
+            raise EmbeddedServerUnavailable(f"{self._directory} belongs to user {owner}: run as that user")
 
     def _cluster(self) -> Cluster:
         binaries = find_binaries()
@@ -173,14 +185,6 @@ class EmbeddedServer:
             return None
         return f"postgresql://{USER}:{quote(password)}@127.0.0.1:{postmaster.port}/{DATABASE}?sslmode=disable"
 
-    def _database_is_missing(self, postmaster: Postmaster) -> bool:
-        url = _socket_url(postmaster)
-        try:
-            psycopg.connect(url or "", connect_timeout=CONNECT_SECONDS).close()
-        except psycopg.OperationalError as error:
-            return f'database "{DATABASE}" does not exist' in str(error)
-        return False
-
 
 def default_home() -> Path:
     """`PGQ_HOME`, else where programs of this user keep their data."""
@@ -204,8 +208,19 @@ def _server_version(url: str) -> str | None:
         return None
 
 
-def _count_other_clients(url: str) -> int:
+def _database_is_missing(postmaster: Postmaster) -> bool:
+    try:
+        psycopg.connect(_socket_url(postmaster) or "", connect_timeout=CONNECT_SECONDS).close()
+    except psycopg.OperationalError as error:
+        return f'database "{DATABASE}" does not exist' in str(error)
+    return False
+
+
+def _has_other_clients(url: str) -> bool:
     statement = files("pgq_core").joinpath("sql/embedded/count_other_clients.sql").read_bytes()
-    with psycopg.connect(url, connect_timeout=CONNECT_SECONDS, application_name="pgq-tui server") as connection:
-        row = connection.execute(statement).fetchone()
-        return int(row[0]) if row else 0
+    try:
+        with psycopg.connect(url, connect_timeout=CONNECT_SECONDS, application_name="pgq-tui server") as connection:
+            row = connection.execute(statement).fetchone()
+            return row is not None and row[0] > 0
+    except psycopg.OperationalError:
+        return False  # It went down between the last look and this one.

@@ -219,6 +219,24 @@ def test_server_that_cannot_start_says_why(used_home: Path) -> None:
         server.start()
 
 
+def test_home_that_cannot_be_written_is_named(used_home: Path) -> None:
+    file = used_home / "file"
+    file.touch()
+
+    with pytest.raises(EmbeddedServerUnavailable, match=r"cannot be written.*set DATABASE_URL"):
+        EmbeddedServer(home=file).start()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can write into the directories of others")
+def test_root_leaves_no_files_in_the_home_of_another_user(server: EmbeddedServer, used_home: Path) -> None:
+    os.chown(used_home / "main", 65534, 65534)
+
+    with pytest.raises(EmbeddedServerUnavailable, match="belongs to user 65534"):
+        server.start()
+
+    os.chown(used_home / "main", 0, 0)
+
+
 def test_name_cannot_lead_out_of_the_home() -> None:
     with pytest.raises(ValueError, match="cannot name a server"):
         EmbeddedServer("../elsewhere")

@@ -83,9 +83,11 @@ def database_name(dsn: str) -> str:
 
 def _sweep_homes_of_killed_sessions() -> None:
     for home in Path("/tmp").glob(f"{HOME_PREFIX}*"):
-        owner = home.name.removeprefix(HOME_PREFIX).partition("-")[0]
-        if home.owner() == Path.home().owner() and not psutil.pid_exists(int(owner)):
-            _remove_home(home)
+        # Another session may be sweeping too, or just be leaving.
+        with contextlib.suppress(OSError):
+            owner = int(home.name.removeprefix(HOME_PREFIX).partition("-")[0])
+            if home.stat().st_uid == os.geteuid() and not psutil.pid_exists(owner):
+                _remove_home(home)
 
 
 def _remove_home(home: Path) -> None:
