@@ -32,7 +32,7 @@ class Postmaster:
 
     @classmethod
     def read(cls, data_directory: Path) -> Postmaster | None:
-        """What the pid file says; None when there is none to read or it was cut short. It may be stale: ask `is_alive`."""
+        """What the pid file says, if it says anything whole. It may be stale: ask `is_alive`."""
         try:
             lines = (data_directory / PID_FILE).read_text().splitlines()
             pid, _, _, port, socket_directory = lines[:5]
