@@ -1,0 +1,130 @@
+"""LISTEN on the schema's channel. Only a hint: whoever listens also polls."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from typing import Any
+
+import psycopg
+from psycopg import AsyncConnection, sql
+
+from pgq_core.database import connect
+from pgq_core.queries import Queries
+
+PROBE_AFTER = 30.0
+"""Seconds of silence after which the connection has to prove that it lives."""
+PROBE_LIMIT = 5.0
+
+
+class Listener:
+    """One connection that hears the words of the wake channel while nobody uses it, and opens itself again when lost.
+
+    One task uses it: statements on `connection()`, and `wait()` between them. `wake()` may come from any other task.
+    """
+
+    def __init__(self, dsn: str, schema: str, *, application_name: str, pinned_plans: bool = False) -> None:
+        self._dsn = dsn
+        self._queries = Queries(schema)
+        self._application_name = application_name
+        self._pinned_plans = pinned_plans
+        self._conn: AsyncConnection[Any] | None = None
+        self._heard: set[str] = set()
+        self._activity = asyncio.Event()
+        self._is_woken = False
+        self._alive_at = 0.0
+
+    async def connection(self) -> AsyncConnection[Any]:
+        """The open, listening connection. Raises DatabaseUnavailable when there is none to be had."""
+        if self._conn is not None and self._conn.closed:
+            await self.drop()
+        if self._conn is None:
+            self._conn = await self._open()
+        return self._conn
+
+    async def wait(self, timeout: float) -> frozenset[str]:
+        """The words heard since the last call; at once when there are some, else after a word, `wake()` or `timeout`.
+
+        Never raises for a lost connection, but returns early when it breaks: `connection()` then opens another.
+        """
+        deadline = time.monotonic() + timeout
+        while not (self._heard or self._is_woken) and (left := deadline - time.monotonic()) > 0:
+            if not await self._watch(left):
+                break
+        self._is_woken = False
+        heard, self._heard = frozenset(self._heard), set()
+        return heard
+
+    def wake(self) -> None:
+        """Ends the current `wait`, or the next one."""
+        self._is_woken = True
+        self._activity.set()
+
+    async def drop(self) -> None:
+        """Throws the connection away, for example after an error on it."""
+        conn, self._conn = self._conn, None
+        if conn is not None:
+            with contextlib.suppress(Exception):  # it may be broken in any way; the server notices by itself
+                await conn.close()
+
+    async def close(self) -> None:
+        await self.drop()
+
+    async def _open(self) -> AsyncConnection[Any]:
+        conn = await connect(self._dsn, application_name=self._application_name, pinned_plans=self._pinned_plans)
+        try:
+            conn.add_notify_handler(lambda notify: self._heard.add(notify.payload))
+            channel = await self._queries.wake_channel().fetch_one(conn)
+            # LISTEN takes no parameter; the channel's name comes from our own function.
+            await conn.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel or "")))
+        except BaseException:
+            await conn.close()
+            raise
+        self._alive_at = time.monotonic()
+        return conn
+
+    async def _watch(self, timeout: float) -> bool:
+        """Waits for activity; False when the connection was lost meanwhile."""
+        conn = self._conn
+        if conn is None or conn.closed:
+            await self._rest(timeout)
+            return True
+        if time.monotonic() - self._alive_at > PROBE_AFTER and not await self._answers(conn):
+            return False
+        loop, descriptor = asyncio.get_running_loop(), conn.fileno()
+        loop.add_reader(descriptor, self._activity.set)
+        try:
+            await self._rest(min(timeout, PROBE_AFTER))
+        finally:
+            loop.remove_reader(descriptor)
+        return await self._take_words(conn)
+
+    async def _rest(self, timeout: float) -> None:
+        self._activity.clear()
+        if not self._is_woken:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(timeout):
+                    await self._activity.wait()
+
+    async def _take_words(self, conn: AsyncConnection[Any]) -> bool:
+        try:
+            conn.pgconn.consume_input()
+            while notify := conn.pgconn.notifies():
+                self._heard.add(notify.extra.decode("utf-8", "replace"))
+                self._alive_at = time.monotonic()
+        except psycopg.Error:
+            await self.drop()
+            return False
+        return True
+
+    async def _answers(self, conn: AsyncConnection[Any]) -> bool:
+        """Whether the server still answers on this connection: a half-open network looks just like silence."""
+        try:
+            async with asyncio.timeout(PROBE_LIMIT):
+                await self._queries.wake_channel().fetch_one(conn)
+        except (psycopg.Error, OSError, TimeoutError):
+            await self.drop()
+            return False
+        self._alive_at = time.monotonic()
+        return True

@@ -1,0 +1,284 @@
+"""Statements that keep the queue healthy: workers and their beats, promotion, recovery, retention."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from pgq_core.queries.claims import ClaimedRow
+from pgq_core.queries.statement import QueryGroup, Statement
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedRow:
+    """`is_cancelled`: it was cancelled while it waited in a worker's hands, and ended."""
+
+    id: int
+    is_cancelled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PromotedRow:
+    """`next_due_in`: seconds until the next scheduled job is due, None when none is scheduled."""
+
+    promoted: int
+    next_due_in: float | None
+    woken: int
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """What a keeper says of one worker with each beat."""
+
+    id: str
+    pid: int | None
+    state: str
+    running: int = 0
+    finished: int = 0
+    failed: int = 0
+    late_writes: int = 0
+    cpu_percent: float | None = None
+    rss_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BeatRow:
+    """The answer to a beat: what an operator wants of this worker. `wanted` None: its row is gone, or it has ended."""
+
+    id: str
+    wanted: str | None
+    is_ended: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OrphanRow:
+    """A running job that has lost its worker, with all that is needed to decide about it."""
+
+    id: int
+    claim_token: int
+    worker_id: str
+    queue: str
+    job_type: str
+    attempts: int
+    max_attempts: int
+    losses: int
+    suspect: bool
+    backoff_base: float | None
+    backoff_cap: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class DoomedRow:
+    """A waiting job that can never run, taken to be buried."""
+
+    id: int
+    claim_token: int
+    queue: str
+    job_type: str
+    last_error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AnnouncedType:
+    """What a worker knows about a job type. `model`: JSON Schema as text."""
+
+    name: str
+    queue: str | None
+    model: str | None
+    max_attempts: int | None
+    timeout: timedelta | None
+    backoff_base: timedelta
+    backoff_cap: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRow:
+    name: str
+    is_attached: bool
+    is_detach_pending: bool
+
+
+class UpkeepQueries(QueryGroup):
+    def wake_channel(self) -> Statement[str]:
+        return self._statement("wake_channel", str)
+
+    # A worker's life
+
+    def register_worker(
+        self,
+        *,
+        worker_id: str,
+        host: str,
+        pool: str | None,
+        supervisor_id: str | None,
+        queues: Sequence[str],
+        concurrency: int,
+        version: str,
+    ) -> Statement[int]:
+        """Answers the worker's statistics slot."""
+        return self._statement(
+            "register_worker",
+            int,
+            worker_id=worker_id,
+            host=host,
+            pool=pool,
+            supervisor_id=supervisor_id,
+            queues=list(queues),
+            concurrency=concurrency,
+            version=version,
+        )
+
+    def announce_worker(self, *, worker_id: str, pid: int, job_types: Sequence[str]) -> Statement[None]:
+        return self._statement("announce_worker", worker_id=worker_id, pid=pid, job_types=list(job_types))
+
+    def announce_types(self, types: Sequence[AnnouncedType]) -> Statement[None]:
+        return self._statement(
+            "announce_types",
+            names=[t.name for t in types],
+            queues=[t.queue for t in types],
+            models=[t.model for t in types],
+            max_attempts=[t.max_attempts for t in types],
+            timeouts=[t.timeout for t in types],
+            backoff_bases=[t.backoff_base for t in types],
+            backoff_caps=[t.backoff_cap for t in types],
+        )
+
+    def beat_workers(self, beats: Sequence[Beat]) -> Statement[BeatRow]:
+        return self._statement(
+            "beat_workers",
+            BeatRow,
+            ids=[b.id for b in beats],
+            pids=[b.pid for b in beats],
+            states=[b.state for b in beats],
+            running=[b.running for b in beats],
+            finished=[b.finished for b in beats],
+            failed=[b.failed for b in beats],
+            late_writes=[b.late_writes for b in beats],
+            cpu_percents=[b.cpu_percent for b in beats],
+            rss_bytes=[b.rss_bytes for b in beats],
+        )
+
+    def end_worker(
+        self,
+        *,
+        worker_id: str,
+        state: str,
+        exit_code: int | None,
+        exit_signal: str | None,
+        exit_reason: str | None,
+        last_output: str | None,
+        finished: int,
+        failed: int,
+        late_writes: int,
+    ) -> Statement[None]:
+        return self._statement(
+            "end_worker",
+            worker_id=worker_id,
+            state=state,
+            exit_code=exit_code,
+            exit_signal=exit_signal,
+            exit_reason=exit_reason,
+            last_output=last_output,
+            finished=finished,
+            failed=failed,
+            late_writes=late_writes,
+        )
+
+    def set_waiting(self, *, worker_id: str, waiting: bool) -> Statement[None]:
+        return self._statement("set_waiting", worker_id=worker_id, waiting=waiting)
+
+    # Claims that need more than claim_jobs
+
+    def claim_suspect_job(
+        self, *, queues: Sequence[str], worker_id: str, job_types: Sequence[str]
+    ) -> Statement[ClaimedRow]:
+        return self._statement(
+            "claim_suspect_job", ClaimedRow, queues=list(queues), worker_id=worker_id, job_types=list(job_types)
+        )
+
+    def has_due_suspect(self, *, queues: Sequence[str], job_types: Sequence[str]) -> Statement[bool]:
+        return self._statement("has_due_suspect", bool, queues=list(queues), job_types=list(job_types))
+
+    def release_jobs(self, claims: Sequence[tuple[int, int]]) -> Statement[ReleasedRow]:
+        """`claims`: (id, token) of jobs that have not started."""
+        return self._statement(
+            "release_jobs", ReleasedRow, ids=[job_id for job_id, _ in claims], tokens=[token for _, token in claims]
+        )
+
+    def list_cancel_requests(self, *, worker_id: str) -> Statement[int]:
+        return self._statement("list_cancel_requests", int, worker_id=worker_id)
+
+    # Promotion
+
+    def promote_due_jobs(
+        self, *, queues: Sequence[str], limit: int, except_worker: str | None = None
+    ) -> Statement[PromotedRow]:
+        """`except_worker`: the caller, which is awake and needs no notification."""
+        return self._statement(
+            "promote_due_jobs", PromotedRow, queues=list(queues), limit=limit, except_worker=except_worker or ""
+        )
+
+    def list_scheduled_queues(self) -> Statement[str]:
+        return self._statement("list_scheduled_queues", str)
+
+    # Recovery
+
+    def lock_claims_of_worker(self, *, worker_id: str) -> Statement[OrphanRow]:
+        return self._statement("lock_claims_of_worker", OrphanRow, worker_id=worker_id)
+
+    def mark_lost_workers(self, *, stale_limit: timedelta) -> Statement[str]:
+        """Rows: the ids of the workers that were taken for lost just now."""
+        return self._statement("mark_lost_workers", str, stale_limit=stale_limit)
+
+    def lock_lost_jobs(self, *, stale_limit: timedelta, limit: int) -> Statement[OrphanRow]:
+        return self._statement("lock_lost_jobs", OrphanRow, stale_limit=stale_limit, limit=limit)
+
+    def claim_spent_jobs(self, *, holder: str, limit: int) -> Statement[DoomedRow]:
+        return self._statement("claim_spent_jobs", DoomedRow, holder=holder, limit=limit)
+
+    def claim_unknown_jobs(self, *, holder: str, after: timedelta, limit: int) -> Statement[DoomedRow]:
+        return self._statement("claim_unknown_jobs", DoomedRow, holder=holder, after=after, limit=limit)
+
+    # Duties
+
+    def acquire_lease(self, *, name: str, holder: str, duration: timedelta) -> Statement[str]:
+        """One row when the duty is the holder's now."""
+        return self._statement("acquire_lease", str, name=name, holder=holder, duration=duration)
+
+    def give_up_lease(self, *, name: str, holder: str) -> Statement[None]:
+        return self._statement("give_up_lease", name=name, holder=holder)
+
+    def set_key_window(self, *, seconds: float) -> Statement[None]:
+        return self._statement("set_key_window", seconds=f"{seconds:g}")
+
+    # Retention
+
+    def ensure_partitions(self, *, days_ahead: int, from_epoch: float | None = None) -> Statement[int]:
+        """`from_epoch`: seconds of the earliest start that needs a place; None: now. Answers how many were made."""
+        return self._statement("ensure_partitions", int, days_ahead=days_ahead, from_epoch=from_epoch)
+
+    def list_expired_partitions(self, *, kept: timedelta) -> Statement[PartitionRow]:
+        return self._statement("list_expired_partitions", PartitionRow, schema=self.schema, kept=kept)
+
+    def prepare_drop(self, *, milliseconds: int) -> Statement[str]:
+        return self._statement("prepare_drop", str, milliseconds=milliseconds)
+
+    def prune_dead_letters(self, *, kept: timedelta, limit: int) -> Statement[None]:
+        return self._statement("prune_dead_letters", kept=kept, limit=limit)
+
+    def prune_keys(self, *, limit: int) -> Statement[None]:
+        return self._statement("prune_keys", limit=limit)
+
+    def prune_workers(self, *, kept: timedelta, keep: int) -> Statement[None]:
+        return self._statement("prune_workers", kept=kept, keep=keep)
+
+    def prune_waits(self) -> Statement[None]:
+        return self._statement("prune_waits")
+
+    def roll_up_stats(self, *, step: timedelta, older_than: timedelta, limit: int) -> Statement[int]:
+        """Answers how many rows were summed up; fewer than `limit` means that the work is done."""
+        return self._statement("roll_up_stats", int, step=step, older_than=older_than, limit=limit)
+
+    def prune_stats(self, *, kept: timedelta, limit: int) -> Statement[None]:
+        return self._statement("prune_stats", kept=kept, limit=limit)

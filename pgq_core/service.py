@@ -1,0 +1,128 @@
+"""Services that run for ever: start, loop, error handling and stop, written once."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from random import Random
+from typing import Protocol
+
+from pgq_core.database import is_transient
+from pgq_core.domain.text import describe
+from pgq_core.logs import RepeatedTrouble, get_logger
+
+
+class Service(Protocol):
+    """Something that runs beside others until it is told to stop."""
+
+    async def run(self, stop: asyncio.Event) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceHealth:
+    """How a service does. `last_good_age`: seconds since its last good turn, None before the first one."""
+
+    last_good_age: float | None
+    failures: int
+    last_error: str | None
+
+
+class Pauses:
+    """Growing, jittered pauses between attempts that fail: one attempt a second on average at most, back to work soon.
+
+    >>> pauses = Pauses(random=Random(1))
+    >>> 0.5 <= pauses.next() <= 1.5 and 1.0 <= pauses.next() <= 3.0
+    True
+    """
+
+    def __init__(self, *, base: float = 1.0, cap: float = 3.0, random: Random | None = None) -> None:
+        self._base = base
+        self._cap = cap
+        self._random = random or Random()  # noqa: S311 - spreads load, guards nothing
+        self.failures = 0
+
+    def next(self) -> float:
+        mean = min(self._cap, self._base * 2.0 ** min(self.failures, 10))
+        self.failures += 1
+        return mean * self._random.uniform(0.5, 1.5)
+
+    def reset(self) -> None:
+        self.failures = 0
+
+
+class PeriodicService:
+    """Calls `run_once` again and again: at once, then `interval` seconds after each end, sooner by `nudge`.
+
+    No error ends the loop. Trouble with the database is backed off with jitter and said once a minute; any other error
+    is a fault of ours, logged with its traceback, and backed off further.
+    """
+
+    name = "service"
+
+    def __init__(self, *, interval: float, random: Random | None = None) -> None:
+        self.interval = interval
+        self._nudged = asyncio.Event()
+        self._pauses = Pauses(random=random)
+        self._fault_pauses = Pauses(base=2.0, cap=60.0, random=random)
+        self._logger = get_logger(f"pgq.{self.name}")
+        self._trouble = RepeatedTrouble(self._logger)
+        self._last_good_at: float | None = None
+        self._last_error: str | None = None
+
+    async def run_once(self) -> None:
+        """One turn. Subclasses do their work here; tests call it directly instead of waiting."""
+        raise NotImplementedError
+
+    async def stopped(self) -> None:
+        """Called once after the last turn, for what has to be given back; errors are logged."""
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Runs until `stop` is set; a turn that is going on then is finished first."""
+        while not stop.is_set():
+            pause = await self._turn()
+            if not self._nudged.is_set():
+                await wait_for_any(stop, self._nudged, timeout=pause)
+            self._nudged.clear()
+        try:
+            await self.stopped()
+        except Exception as error:  # noqa: BLE001 - the loop is over; what could not be given back times out by itself
+            self._logger.warning("service_not_given_back", error=describe(error, limit=1000))
+
+    def nudge(self) -> None:
+        """Let the next turn start now."""
+        self._nudged.set()
+
+    def health(self) -> ServiceHealth:
+        age = None if self._last_good_at is None else time.monotonic() - self._last_good_at
+        return ServiceHealth(age, self._pauses.failures + self._fault_pauses.failures, self._last_error)
+
+    async def _turn(self) -> float:
+        """One turn with its errors; answers the pause after it."""
+        try:
+            await self.run_once()
+        except Exception as error:
+            self._last_error = describe(error, limit=1000)
+            if is_transient(error):
+                self._trouble.say("service_waits_for_database", error)
+                return self._pauses.next()
+            self._logger.exception("service_failed", error=self._last_error)
+            return self._fault_pauses.next()
+        self._trouble.over("service_works_again")
+        self._last_good_at, self._last_error = time.monotonic(), None
+        self._pauses.reset()
+        self._fault_pauses.reset()
+        return self.interval
+
+
+async def wait_for_any(*events: asyncio.Event, timeout: float | None = None) -> bool:
+    """Whether one of the events is set within `timeout` seconds."""
+    if any(event.is_set() for event in events):
+        return True
+    waits = [asyncio.ensure_future(event.wait()) for event in events]
+    try:
+        done, _ = await asyncio.wait(waits, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()
+    return bool(done)

@@ -1,0 +1,37 @@
+-- Beats for all workers of one keeper in one statement: narrow rows, no indexed column changes, so each is a HOT update.
+-- `wanted` NULL: the row is gone, or (is_ended) somebody took the worker for lost and its jobs away: it has to stop.
+-- Rows are locked in id order, as the reaper does.
+WITH input AS (
+    SELECT *
+      FROM unnest(%(ids)s::text[], %(pids)s::int[], %(states)s::text[], %(running)s::int[], %(finished)s::bigint[], %(failed)s::bigint[],
+                  %(late_writes)s::bigint[], %(cpu_percents)s::real[], %(rss_bytes)s::bigint[])
+        AS t(id, pid, state, running, finished, failed, late_writes, cpu_percent, rss_bytes)
+), held AS MATERIALIZED (
+    SELECT w.id
+      FROM {schema}.workers w
+     WHERE w.id = ANY (%(ids)s::text[])
+       AND w.stopped_at IS NULL
+     ORDER BY w.id
+       FOR UPDATE OF w
+), beaten AS (
+    UPDATE {schema}.workers w
+       SET heartbeat_at = now(),
+           pid = i.pid,
+           state = i.state,
+           running = i.running,
+           finished = i.finished,
+           failed = i.failed,
+           late_writes = i.late_writes,
+           cpu_percent = i.cpu_percent,
+           rss_bytes = i.rss_bytes
+      FROM held h
+      JOIN input i ON i.id = h.id
+     WHERE w.id = h.id
+    RETURNING w.id, w.wanted
+)
+SELECT i.id,
+       b.wanted,
+       EXISTS (SELECT FROM {schema}.workers w WHERE w.id = i.id AND w.stopped_at IS NOT NULL) AS is_ended
+  FROM input i
+  LEFT JOIN beaten b ON b.id = i.id
+ ORDER BY i.id

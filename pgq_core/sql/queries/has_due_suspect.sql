@@ -1,0 +1,10 @@
+-- Whether a suspect waits in one of these queues: a busy worker then drains itself empty to run it alone.
+SELECT EXISTS (
+    SELECT
+      FROM {schema}.jobs j
+     WHERE queue = ANY (%(queues)s::text[])
+       AND suspect
+       AND status = 'pending'
+       AND not_before <= now()
+       AND job_type = ANY (%(job_types)s::text[])
+       AND NOT EXISTS (SELECT FROM {schema}.queues q WHERE q.name = j.queue AND q.paused))

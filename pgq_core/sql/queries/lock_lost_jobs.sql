@@ -1,0 +1,18 @@
+-- Running jobs that nobody works on: their lease is past, or their worker has ended, or it has no row at all although the claim is old.
+-- SKIP LOCKED: a row that somebody finishes right now is none of ours.
+SELECT j.id, j.claim_token, j.locked_by AS worker_id, j.queue, j.job_type, j.attempts, j.max_attempts, j.losses, j.suspect,
+       extract(epoch FROM t.backoff_base)::double precision AS backoff_base, extract(epoch FROM t.backoff_cap)::double precision AS backoff_cap
+  FROM {schema}.jobs j
+  LEFT JOIN {schema}.workers w ON w.id = j.locked_by
+  LEFT JOIN {schema}.job_types t ON t.name = j.job_type
+ WHERE j.locked_by IS NOT NULL
+   AND j.status = 'running'
+   AND CASE
+           WHEN j.lease_until IS NOT NULL THEN j.lease_until < now()
+           WHEN w.id IS NOT NULL THEN w.stopped_at IS NOT NULL
+           ELSE j.locked_at < now() - %(stale_limit)s::interval
+                AND pg_postmaster_start_time() < now() - %(stale_limit)s::interval
+       END
+ ORDER BY j.id
+ LIMIT %(limit)s
+   FOR UPDATE OF j SKIP LOCKED

@@ -1,0 +1,41 @@
+-- Hands claimed jobs back that have not started: no run, no attempt, their place in the order kept.
+-- Only jobs still running under the same claim. Rows are locked in id order, so that two batches cannot deadlock.
+-- One that was cancelled while it waited in a worker's hands ends here (one run row, attempt 0). Sleepers are woken for the rest.
+WITH input AS (
+    SELECT *
+      FROM unnest(%(ids)s::bigint[], %(tokens)s::bigint[]) AS t(id, token)
+), held AS MATERIALIZED (
+    SELECT j.*
+      FROM {schema}.jobs j
+      JOIN input i ON i.id = j.id
+     WHERE j.status = 'running'
+       AND j.claim_token = i.token
+     ORDER BY j.id
+       FOR UPDATE OF j
+), released AS (
+    UPDATE {schema}.jobs j
+       SET status = 'pending',
+           locked_by = NULL,
+           locked_at = NULL,
+           lease_until = NULL
+     WHERE j.id = ANY (ARRAY(SELECT id FROM held WHERE NOT cancel_requested))
+    RETURNING j.id
+), ended AS (
+    DELETE FROM {schema}.jobs j
+     WHERE j.id = ANY (ARRAY(SELECT id FROM held WHERE cancel_requested))
+    RETURNING j.id
+), run AS (
+    INSERT INTO {schema}.job_runs (job_id, worker_id, started_at, finished_at, error, queue, job_type, attempt, outcome, priority,
+                                   due_at, enqueued_at, replayed_from)
+    SELECT id, locked_by, now(), now(), 'cancelled before it started', queue, job_type, 0, 'cancelled', priority,
+           not_before, created_at, replayed_from
+      FROM held
+     WHERE cancel_requested
+), woken AS (
+    SELECT pg_notify({schema}.wake_channel(), 'jobs')
+     WHERE EXISTS (SELECT FROM released)
+       AND EXISTS (SELECT FROM {schema}.worker_waits WHERE waiting)
+)
+SELECT id, false AS is_cancelled FROM released WHERE (SELECT count(*) FROM woken) >= 0
+UNION ALL
+SELECT id, true FROM ended
