@@ -172,6 +172,14 @@ class AdoptionRefused(SchemaError):
     """Tables of the first form that somebody is working on right now."""
 
 
+class ServerUnfit(SchemaError):
+    """A server or database that cannot hold our schema: too old, or of another encoding than UTF-8."""
+
+
+class MigrationBlocked(SchemaError):
+    """A migration that could not get hold of the tables in time; nothing was changed by this step, repeat it later."""
+
+
 class MissingRights(SchemaError):
     """The database role may not do what is needed."""
 
@@ -179,3 +187,20 @@ class MissingRights(SchemaError):
         self.what = what
         self.remedy = remedy
         super().__init__(f"{what}; {remedy}")
+
+
+class OperationRefused(PgqError):
+    """An operator's action that cannot be carried out, or taken back, as a whole; nothing was changed."""
+
+
+class OperationInterrupted(PgqError):
+    """An operator's action that the database cut short; what was done stays done and is written down."""
+
+    def __init__(self, operation_id: int, *, done: int, total: int, cause: str) -> None:
+        self.operation_id = operation_id
+        self.done = done
+        self.total = total
+        self.cause = cause
+        super().__init__(
+            f"operation {operation_id} stopped after {done} of {total}: {cause}; run it again for the rest"
+        )

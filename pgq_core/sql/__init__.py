@@ -1,4 +1,7 @@
-"""The SQL texts: `queries/` holds one statement per file, `migrations/` the numbered steps of the schema."""
+"""The SQL texts: one statement per file in `queries/`, the numbered steps of the schema in `migrations/`.
+
+`schema/` holds what surrounds a step.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,13 @@ def composed_query(name: str, schema: str) -> str:
     identifier = sql.Identifier(schema)
     tokens = sql.Literal(f"{identifier.as_string(None)}.claim_token_seq")
     return sql.SQL(query_text(name)).format(schema=identifier, token_sequence=tokens).as_string(None)
+
+
+def schema_statement(name: str, schema: str, /, **parts: sql.Composable) -> str:
+    """`schema/<name>.sql`, a statement that cannot be prepared, with `{schema}` and further parts filled in."""
+    text = (files(__package__) / "schema" / f"{name}.sql").read_text(encoding="utf-8")
+    known = {"schema": sql.Identifier(schema), "schema_name": sql.Literal(schema)}
+    return sql.SQL(text).format(**known, **parts).as_string(None)
 
 
 def migration_files() -> list[tuple[int, str, str]]:

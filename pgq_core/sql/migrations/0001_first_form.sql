@@ -1,19 +1,6 @@
 -- The three tables in their first, smaller form. On a database that already holds them nothing changes here:
 -- the next migrations turn them, with all their rows, into today's shape. One road for new and for adopted schemas.
 -- compatible_from: 1
-DO $$
-BEGIN
-    IF current_setting('server_version_num')::int < 140000 THEN
-        RAISE EXCEPTION 'this is PostgreSQL %, and pgq needs version 14 or newer', current_setting('server_version')
-            USING ERRCODE = 'PQ005';
-    END IF;
-    IF current_setting('server_encoding') <> 'UTF8' THEN
-        RAISE EXCEPTION 'database "%" is encoded in %, which cannot hold every payload: use a database created with ENCODING UTF8',
-            current_database(), current_setting('server_encoding')
-            USING ERRCODE = 'PQ005';
-    END IF;
-END $$;
-
 CREATE TABLE IF NOT EXISTS jobs (
     id              bigserial   PRIMARY KEY,
     queue           text        NOT NULL DEFAULT 'default',

@@ -1,0 +1,1 @@
+ALTER DATABASE {database} SET search_path = {schema}{rest}
