@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
-PADDING = 1
-"""Blank cells on each side of a column."""
+GAP = 1
+"""Blank cells after each column."""
+_NARROWEST = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ def visible_columns(columns: Sequence[TableColumn], width: int) -> list[TableCol
     """The columns that fit `width` cells, in their order, after letting go what may go.
 
     >>> columns = [TableColumn("id", "ID", 8), TableColumn("p95", "p95", 6, drop=1), TableColumn("x", "X", 6, drop=2)]
-    >>> [[c.key for c in visible_columns(columns, w)] for w in (26, 20, 12, 3)]
+    >>> [[c.key for c in visible_columns(columns, w)] for w in (23, 16, 12, 3)]
     [['id', 'p95', 'x'], ['id', 'p95'], ['id'], ['id']]
     """
     kept = list(columns)
@@ -54,10 +55,12 @@ def column_widths(columns: Sequence[TableColumn], width: int) -> list[int]:
 
     >>> flexible = TableColumn("error", "ERROR", 5, flex=2), TableColumn("x", "X", 4, flex=1)
     >>> columns = [TableColumn("id", "ID", 8), *flexible]
-    >>> column_widths(columns, 33), column_widths(columns, 10)
-    ([8, 11, 8], [8, 5, 4])
+    >>> column_widths(columns, 30), column_widths(columns, 19), column_widths(columns, 10)
+    ([8, 11, 8], [8, 4, 4], [8, 4, 4])
     """
-    left_over = max(0, width - _needed(columns))
+    left_over = width - _needed(columns)
+    if left_over < 0:
+        return _narrowed(columns, -left_over)
     shares = sum(column.flex for column in columns)
     widths = [column.width for column in columns]
     for index, column in enumerate(columns):
@@ -69,5 +72,24 @@ def column_widths(columns: Sequence[TableColumn], width: int) -> list[int]:
     return widths
 
 
+def _narrowed(columns: Sequence[TableColumn], missing: int) -> list[int]:
+    """Where even the least widths have no room the flexible columns give way, the widest first."""
+    widths = [column.width for column in columns]
+    flexible = [index for index, column in enumerate(columns) if column.flex]
+    while missing > 0 and any(widths[index] > _NARROWEST for index in flexible):
+        widths[max(flexible, key=widths.__getitem__)] -= 1
+        missing -= 1
+    return widths
+
+
+def same_cell(one: Text, other: Text) -> bool:
+    """Whether two cells look the same; `Text` itself compares without the style of the whole.
+
+    >>> same_cell(Text("x", "red"), Text("x", "red")), same_cell(Text("x", "red"), Text("x"))
+    (True, False)
+    """
+    return one is other or (one == other and one.style == other.style)
+
+
 def _needed(columns: Sequence[TableColumn]) -> int:
-    return sum(column.width + 2 * PADDING for column in columns)
+    return sum(column.width + GAP for column in columns)

@@ -70,7 +70,7 @@ def traceback_text(text: str, palette: Palette, *, folded: bool = True, glyphs: 
     >>> print(traceback_text(own + lib * 3 + "OSError", PLAIN).plain)
     app/mail.py:8 in send
         go()
-    ⋮ 3 library frames folded
+    … 3 library frames folded
     OSError
     """
     lines: list[Text] = []
@@ -88,8 +88,7 @@ def traceback_text(text: str, palette: Palette, *, folded: bool = True, glyphs: 
 
 def _library_lines(frames: Sequence[Frame], palette: Palette, *, folded: bool, glyphs: Glyphs) -> list[Text]:
     if folded and len(frames) >= _FOLD_FROM:
-        sign = ":" if glyphs.is_ascii else "⋮"
-        return [Text(f"{sign} {plural(len(frames), 'library frame')} folded", palette.style(Token.DIM))]
+        return [Text(f"{glyphs.ellipsis} {plural(len(frames), 'library frame')} folded", palette.style(Token.DIM))]
     dim = palette.style(Token.DIM)
     return [Text(f"{_short_path(frame.path)}:{frame.line} in {frame.name}", dim) for frame in frames]
 

@@ -17,6 +17,7 @@ from textual.selection import Selection
 from textual.strip import Strip
 
 from pgq_tui.widgets.panel import Panel
+from pgq_tui.widgets.segments import text_segments
 
 _STRIPS_KEPT = 1_000
 
@@ -162,8 +163,7 @@ class LineView(ScrollView, Panel, can_focus=True):
             start, end = span
             chosen = self.screen.get_component_rich_style("screen--selection")
             text.stylize(chosen, start, len(text) if end == -1 else end)
-        text.end = ""
-        strip = Strip(text.render(self.app.console), cell_len(text.plain))
+        strip = Strip(text_segments(text, self.app.console), cell_len(text.plain))
         if span is None:
             self._strips[key] = strip
         return strip

@@ -34,6 +34,7 @@ class Panel(Widget):
         top = self._as_texts(left, rights)
         if top != self._top:
             self._top = top
+            self.styles.border_title_align = "left" if top[0] else "right"
             self.refresh()
 
     def set_footer(self, left: Label, *rights: Label) -> None:
@@ -41,6 +42,7 @@ class Panel(Widget):
         bottom = self._as_texts(left, rights)
         if bottom != self._bottom:
             self._bottom = bottom
+            self.styles.border_subtitle_align = "left" if bottom[0] else "right"
             self.refresh()
 
     @property
@@ -81,21 +83,17 @@ class Panel(Widget):
         width = self.outer_size.width - _CORNERS
         if width <= 0 or not (left or rights):
             return None
-        right = next((text for text in rights if left.cell_len + text.cell_len + _LEAST_RULE + 2 <= width), Text())
+        room = width - (left.cell_len + _LEAST_RULE if left else 0)
+        right = next((text for text in rights if text.cell_len <= room), Text())
         line = left.copy()
         if line.cell_len > width:
             line = Text().append(cut(line.plain, width, glyphs=self.glyphs), self.palette.style(Token.TEXT))
-        line.append_text(self._rule(width - line.cell_len - right.cell_len, has_left=bool(left), has_right=bool(right)))
-        line.append_text(right)
-        return Content.from_rich_text(line)
+        if left and right:
+            line.append_text(self._rule(width - line.cell_len - right.cell_len))
+        return Content.from_rich_text(line.append_text(right))
 
-    def _rule(self, width: int, *, has_left: bool, has_right: bool) -> Text:
+    def _rule(self, width: int) -> Text:
         """The piece of border between the texts, in the colour the border has now."""
         kind, colour = self.styles.border_top
         dash = "-" if kind == "ascii" else "─"
-        blank_before = " " if has_left else dash
-        blank_after = " " if has_right else dash
-        if width < _LEAST_RULE:
-            return Text(" " * max(width, 0))
-        rule = blank_before + dash * (width - 2) + blank_after
-        return Text().append(rule, Style(color=colour.rich_color, bold=False))
+        return Text().append(f" {dash * (width - 2)} ", Style(color=colour.rich_color, bold=False))

@@ -21,6 +21,7 @@ from pgq_tui.view_model.safe_text import one_line
 from pgq_tui.view_model.times import format_clock
 from pgq_tui.widgets.chart_picture import ChartPicture, Surroundings
 from pgq_tui.widgets.panel import Panel
+from pgq_tui.widgets.segments import text_segments
 
 
 class TimeChart(Panel, can_focus=True):
@@ -196,10 +197,12 @@ class TimeChart(Panel, can_focus=True):
     def _empty_picture(self, words: str) -> list[Strip]:
         width, height = self.size
         text = one_line(words, width, glyphs=self.glyphs)
-        line = Text(text.center(width), self.palette.style(Token.DIM), end="")
+        line = Text(text.center(width), self.palette.style(Token.DIM))
         blank = Strip.blank(width)
         middle = (height - 1) // 2
-        return [Strip(line.render(self.app.console)) if row == middle else blank for row in range(height)]
+        return [
+            Strip(text_segments(line, self.app.console), width) if row == middle else blank for row in range(height)
+        ]
 
 
 def _plain_rate(value: float | None) -> str:
