@@ -6,7 +6,7 @@ from typing import Any
 
 import psycopg
 from psycopg import AsyncConnection, Connection
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgq_core.errors import DatabaseUnavailable, MissingRights, PgqError
 
@@ -38,8 +38,14 @@ def conninfo(
     statement_timeout: float | None = None,
     read_only: bool = False,
     pinned_plans: bool = False,
+    is_pooled: bool = False,
 ) -> str:
-    """The connection string with our network limits and session settings; what `dsn` itself says wins."""
+    """The connection string with our network limits and session settings; what `dsn` itself says wins.
+
+    `is_pooled`: without session settings, which a pooler in transaction mode refuses or drops.
+    """
+    if is_pooled:
+        return make_conninfo(dsn, **{**_NETWORK, "application_name": application_name, **conninfo_to_dict(dsn)})
     options = _SESSION
     if statement_timeout is not None:
         options += f" -c statement_timeout={int(statement_timeout * 1000)}"
@@ -47,7 +53,7 @@ def conninfo(
         options += _PINNED_PLANS
     if read_only:
         options += " -c default_transaction_read_only=on"
-    given = psycopg.conninfo.conninfo_to_dict(dsn)
+    given = conninfo_to_dict(dsn)
     if given_options := given.pop("options", None):
         options += f" {given_options}"
     defaults: dict[str, Any] = {**_NETWORK, "application_name": application_name}

@@ -73,6 +73,44 @@ class ClaimLost(PgqError):
         super().__init__(f"job {job_id} is no longer held by this claim; drop the result, the job's new owner decides")
 
 
+class JobFailed(PgqError):
+    """A job whose result was waited for and that ended without one. `follow_up`: the job that a replay made of it."""
+
+    def __init__(
+        self,
+        job_id: int,
+        state: str,
+        error: str | None,
+        *,
+        dead_letter_id: int | None = None,
+        follow_up: int | None = None,
+    ) -> None:
+        self.job_id = job_id
+        self.state = state
+        self.error = error
+        self.dead_letter_id = dead_letter_id
+        self.follow_up = follow_up
+        reason = f": {error}" if error else ""
+        replay = f" (replayed as job {follow_up})" if follow_up is not None else ""
+        super().__init__(f"job {job_id} ended as {state}{replay}{reason}")
+
+
+class ResultNotReady(PgqError, TimeoutError):
+    """A job that has not ended within the time its result was waited for; it goes on."""
+
+    def __init__(self, job_id: int, timeout: float) -> None:
+        self.job_id = job_id
+        self.timeout = timeout
+        super().__init__(f"job {job_id} has not ended within {timeout:g} s; it goes on, ask again")
+
+
+class QueueClosed(PgqError):
+    """A queue that was used after close()."""
+
+    def __init__(self, reason: str = "this queue is closed; make another one") -> None:
+        super().__init__(reason)
+
+
 class DuplicateHandler(PgqError):
     """Two functions registered for one job type."""
 

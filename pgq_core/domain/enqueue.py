@@ -19,6 +19,8 @@ MAX_MAX_ATTEMPTS: Final = 1_000_000
 MAX_DELAY: Final = timedelta(days=36_525)
 """A hundred years."""
 MAX_TIMEOUT: Final = timedelta(days=366)
+MAX_LEASE: Final = timedelta(days=366)
+MAX_CLAIM: Final = 10_000
 MAX_TRACE_CONTEXT: Final = 8 * 1024
 _SHOWN_BITS = 126  # numbers of up to 38 digits
 _LAST_YEAR = 9998  # one year below the end of what Python's datetime can show in any time zone
@@ -26,16 +28,16 @@ _LAST_YEAR = 9998  # one year below the end of what Python's datetime can show i
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """A checked job, ready to be inserted. `data` and `trace_context` are JSON text; None: the column's default."""
+    """A checked job, ready to be inserted. `data` and `trace_context` are JSON text."""
 
     job_type: str
     data: bytes
     queue: str
+    max_attempts: int
     priority: int = 0
     delay: timedelta | None = None
     not_before: datetime | None = None
     idempotency_key: str | None = None
-    max_attempts: int | None = None
     timeout: timedelta | None = None
     trace_context: str | None = None
 
@@ -86,6 +88,19 @@ def checked_delay(delay: object) -> timedelta:
 def checked_timeout(timeout: object) -> timedelta:
     """Zero means no limit."""
     return _span("timeout", timeout, MAX_TIMEOUT)
+
+
+def checked_lease(lease: object) -> timedelta:
+    span = _span("lease", lease, MAX_LEASE)
+    if not span:
+        raise InvalidJob("lease", "a claim without time is no claim")
+    return span
+
+
+def checked_limit(limit: object) -> int:
+    if not _is_integer(limit) or not 1 <= limit <= MAX_CLAIM:
+        raise InvalidJob("limit", f"{_shown(limit)} is no integer between 1 and {MAX_CLAIM}")
+    return limit
 
 
 def checked_not_before(moment: object) -> datetime:

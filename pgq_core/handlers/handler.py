@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -10,11 +11,14 @@ from typing import Any, Generic, ParamSpec, Protocol, TypeAlias, TypedDict, Type
 
 from pydantic import TypeAdapter, ValidationError
 
+from pgq_core.domain.enqueue import checked_delay
 from pgq_core.domain.job import JSON, Job
-from pgq_core.domain.payload import MAX_BYTES, copied, encode
+from pgq_core.domain.payload import MAX_BYTES, Unreadable, copied, encode
 from pgq_core.domain.retry import RetryPolicy
 from pgq_core.errors import MalformedData
 from pgq_core.handlers.signature import is_coroutine_function, place_of
+
+_log = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -106,6 +110,8 @@ class Handler(Generic[P, R]):
 
     def bind(self, data: JSON) -> object:
         """The first argument for one call: the validated model, or a copy of `data`. Raises MalformedData."""
+        if isinstance(data, Unreadable):
+            raise MalformedData(self.type, (("data", f"it cannot be read: {data.reason}"),))
         if self._adapter is None:
             return copied(data)
         return self._validated(encode(data, max_bytes=_ANY_SIZE))
@@ -116,11 +122,18 @@ class Handler(Generic[P, R]):
         return self.function(argument, **{name: offered[name] for name in self.injected})  # type: ignore[arg-type]  # checked at registration
 
     def wished_delay(self, attempt: int, error: BaseException) -> float | None:
-        """Seconds that a Python policy wishes after `attempt` failed; None where the announced backoff decides."""
+        """Seconds that a Python policy wishes after `attempt` failed; None where the announced backoff decides.
+
+        A policy that raises, or answers what is no delay, is logged and passed over: the failure must be written down.
+        """
         if self.retry_delay is None:
             return None
-        delay = self.retry_delay(attempt, error)
-        return delay.total_seconds() if isinstance(delay, timedelta) else delay
+        try:
+            delay = self.retry_delay(attempt, error)
+            return None if delay is None else checked_delay(delay).total_seconds()
+        except Exception:  # noqa: BLE001 - it is the application's code
+            _log.exception("the retry policy of %s failed; its announced backoff decides", self.type)
+            return None
 
     def enqueue(self, queue: Enqueues[Answer_co], data: object = None, /, **fields: object) -> Answer_co:
         """Enqueues a job of this type: `send_email.enqueue(queue, to="a@example.org")`, or one ready value.
