@@ -43,11 +43,11 @@ MAX_DEPTH: Final = 200
 MAX_BYTES: Final = 1024 * 1024
 MAX_DIGITS: Final = 4300
 
-_MAX_BITS = 14_284  # an integer of 4,300 digits
+_FIRST_TOO_LONG = 10**MAX_DIGITS
 _QUICK_OPTIONS = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
 # What orjson writes without a word where we have to look closer: NaN as null, NUL as \u0000, and 1e23, which jsonb
 # would turn into digits that Python reads back as an integer. Text that only looks like it takes the exact way too.
-_NEEDS_A_LOOK = re.compile(rb"null|\\u0000|[0-9]e")
+_NEEDS_A_LOOK = re.compile(rb"null|\\u0000|[0-9]e[+0-9]")
 _SHOWN_KEY = 60
 _EXACT_FLOAT = 1e16  # from here on Python writes an exponent
 
@@ -266,7 +266,7 @@ class _ExactWriter:
         return encode_basestring(value)
 
     def _integer(self, value: int) -> str:
-        if value.bit_length() > _MAX_BITS:
+        if abs(value) >= _FIRST_TOO_LONG:
             raise self._refused(f"an integer of more than {MAX_DIGITS} digits cannot be read back")
         return int.__repr__(value)
 
