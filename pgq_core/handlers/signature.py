@@ -21,7 +21,7 @@ def injected_names(function: Callable[..., Any], *, transactional: bool) -> tupl
     first, *others = _parameters(function, where)
     if first.kind not in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD):
         raise InvalidHandler(where, "its first parameter takes the job's data and must be a plain positional one")
-    unknown = [f"`{parameter}`" for parameter in others if not _can_be_injected(parameter)]
+    unknown = [f"`{parameter.name}`" for parameter in others if not _can_be_injected(parameter)]
     if unknown:
         known = ", ".join(f"`{name}`" for name in INJECTED)
         raise InvalidHandler(
