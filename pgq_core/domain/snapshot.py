@@ -120,6 +120,7 @@ class StatsPoint:
     succeeded: int = 0
     retried: int = 0
     dead: int = 0
+    lost: int = 0
     other: int = 0
     p50: float | None = None
     p95: float | None = None
@@ -147,6 +148,16 @@ class RunView:
     @property
     def duration(self) -> timedelta:
         return self.finished_at - self.started_at
+
+
+@dataclass(frozen=True, slots=True)
+class RunDetail:
+    """One run with all that was written down. `result_text`: JSON, cut when `result_size` is above the limit."""
+
+    run: RunView
+    traceback: str | None
+    result_text: str | None
+    result_size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +193,26 @@ class JobView:
     last_error: str | None
     waiting_for: str | None
     no_worker_knows_type: bool = False
+    """Live workers serve its queue, but none of them knows the type: it waits until one does."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobCursor:
+    """The last job of a page: where the next page of the same list begins."""
+
+    id: int
+    queue: str
+    priority: int
+    not_before: datetime
+    waiting_for: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobPage:
+    """One page of live jobs; `next` is None on the last one."""
+
+    jobs: tuple[JobView, ...]
+    next: JobCursor | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +240,7 @@ class DeadLetterView:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterDetail:
-    """All that is known of one dead letter. `payload_text` is JSON text, cut at `payload_size` above the shown limit."""
+    """All that is known of one dead letter. `payload_text` is JSON, cut when `payload_size` is above the limit."""
 
     letter: DeadLetterView
     priority: int
@@ -222,6 +253,38 @@ class DeadLetterDetail:
     note: str | None
     follow_up: str | None = None
     """Where the replayed job stands now: its status or final outcome."""
+    original_payload_text: str | None = None
+    """What the payload was before an operator edited it; None when nobody did."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveJob:
+    """A live job with what lists leave out. `payload_text`: JSON, cut when `payload_size` is above the limit."""
+
+    job: JobView
+    payload_text: str
+    payload_size: int
+    locked_at: datetime | None
+    lease_until: datetime | None
+    timeout: timedelta | None
+    losses: int
+    is_suspect: bool
+    cancel_requested: bool
+    origin_job_id: int | None
+    replayed_from: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobRecord:
+    """Everything known about one job, in whatever state it is. `state` is its status, or its final outcome."""
+
+    id: int
+    state: str
+    live: LiveJob | None
+    runs: tuple[RunView, ...]
+    dead_letters: tuple[DeadLetterView, ...]
+    replayed_from: int | None
+    """The dead letter that this job is a replay of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +296,7 @@ class DeadGroup:
     queue: str
     error_class: str | None
     sample_error: str
-    count: int
+    count: Count
     first_at: datetime
     last_at: datetime
 
@@ -271,11 +334,15 @@ class Overview:
 
 @dataclass(frozen=True, slots=True)
 class ItemResult:
-    """What became of one item of a bulk verb: done, or refused with the reason. `job_id` is the follow-up of a replay."""
+    """What became of one item of a bulk verb: done, or refused with the reason. `job_id` is the follow-up of a replay.
+
+    `answer` of a cancel: 'cancelled' is final; 'requested': its worker was asked, and the run may still succeed.
+    """
 
     id: int
     refusal: str | None = None
     job_id: int | None = None
+    answer: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,3 +359,61 @@ class BulkResult:
     @property
     def refused(self) -> int:
         return len(self.items) - self.done
+
+
+@dataclass(frozen=True, slots=True)
+class ActionResult:
+    """What a verb on one queue, pool or worker did, and the operation it was written down as.
+
+    `affected`: how many jobs a purge cancelled, how many workers a restart asked; else 1, or 0 when refused.
+    """
+
+    operation_id: int | None
+    refusal: str | None = None
+    affected: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a bulk verb will act on: exactly these dead letters, whatever arrives later. `sample` shows the newest."""
+
+    ids: tuple[int, ...]
+    sample: tuple[DeadLetterView, ...]
+
+    @property
+    def count(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True, slots=True)
+class PurgePreview:
+    """What a purge will cancel: `jobs` that do not run now, none that arrives later (ids above `newest_id`)."""
+
+    queue: str
+    jobs: Count
+    newest_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class OperationView:
+    """One operator's action, as it was written down."""
+
+    id: int
+    at: datetime
+    operator: str
+    action: str
+    target: str
+    reason: str | None
+    affected: int
+    refused: int
+    can_be_undone: bool
+    undone_at: datetime | None
+    undone_by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class OperationDetail:
+    """An operator's action with the parameters it was given."""
+
+    operation: OperationView
+    parameters: JSON

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from psycopg import AsyncConnection, Connection
+from psycopg import AsyncConnection, AsyncCursor, Connection
 from psycopg.rows import class_row, scalar_row
 
 from pgq_core.sql import composed_query
@@ -27,7 +27,7 @@ class Statement(Generic[T]):
     params: Mapping[str, Any]
     row: type[T] | None
     prepare: bool = True
-    """False: planned anew for its parameters at each run. For lists whose best index depends on which filters are given."""
+    """False: planned anew for its parameters at each run, for lists whose best index depends on the filters given."""
 
     async def fetch_all(self, conn: AsyncConnection[Any]) -> list[T]:
         async with conn.cursor(row_factory=self._factory()) as cursor:
@@ -38,6 +38,12 @@ class Statement(Generic[T]):
         async with conn.cursor(row_factory=self._factory()) as cursor:
             await cursor.execute(self.text, self.params, prepare=self.prepare)
             return await cursor.fetchone()
+
+    async def start(self, conn: AsyncConnection[Any]) -> AsyncCursor[T]:
+        """Inside `conn.pipeline()`: sends the statement and does not wait for its rows."""
+        cursor = conn.cursor(row_factory=self._factory())
+        await cursor.execute(self.text, self.params, prepare=self.prepare)
+        return cursor
 
     async def execute(self, conn: AsyncConnection[Any]) -> int:
         """Runs the statement for its effect; returns the number of rows it touched."""
@@ -78,5 +84,5 @@ class QueryGroup:
     def _statement(self, name: str, row: type[T] | None = None, /, **params: object) -> Statement[T]:
         return Statement(name, composed_query(name, self.schema), params, row)
 
-    def _planned_anew(self, name: str, row: type[T] | None = None, /, **params: Any) -> Statement[T]:
+    def _planned_anew(self, name: str, row: type[T] | None = None, /, **params: object) -> Statement[T]:
         return Statement(name, composed_query(name, self.schema), params, row, prepare=False)

@@ -1,0 +1,18 @@
+-- Runs above an id, the newest of them, newest first; without those the caller has `seen`. Ids are taken before the commit,
+-- so the caller asks from a little below the last id it saw: a run whose commit came late is still found.
+SELECT id, job_id, worker_id, queue, job_type, attempt, outcome, started_at, finished_at, left(error, 500) AS error, error_class,
+       due_at, enqueued_at, replayed_from
+  FROM {schema}.job_runs
+ WHERE id > %(after)s
+   AND id <> ALL(%(seen)s::bigint[])
+   AND (%(queue)s::text IS NULL OR queue = %(queue)s)
+   AND (%(job_type)s::text IS NULL OR job_type = %(job_type)s)
+   AND (%(outcomes)s::text[] IS NULL OR outcome = ANY(%(outcomes)s))
+   AND (%(worker_id)s::text IS NULL OR worker_id = %(worker_id)s)
+   AND (%(job_id)s::bigint IS NULL OR job_id = %(job_id)s)
+   AND (%(text)s::text IS NULL
+        OR strpos(lower(error), lower(%(text)s)) > 0
+        OR strpos(lower(job_type), lower(%(text)s)) > 0
+        OR job_id::text = %(text)s)
+ ORDER BY id DESC
+ LIMIT %(limit)s

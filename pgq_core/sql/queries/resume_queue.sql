@@ -1,0 +1,2 @@
+-- Resumes by the function that SQL callers use too.
+SELECT {schema}.resume(%(queue)s)

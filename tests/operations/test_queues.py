@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from psycopg import AsyncConnection
+
+from pgq_core.operations import Operations
+from pgq_core.queries import Queries
+from tests.support.operator import OPERATOR
+from tests.support.zoo import add_job, add_running_job, value_of
+
+Conn = AsyncConnection[Any]
+
+
+async def test_paused_queue_gives_no_jobs_until_it_is_resumed(
+    conn: Conn, operations: Operations, queries: Queries
+) -> None:
+    await add_job(conn)
+    claim = queries.claim_jobs(queue="default", worker_id="w", limit=1, job_types=None, lease=None)
+
+    await operations.pause(conn, "default", "maintenance")
+
+    assert await claim.fetch_all(conn) == []
+    row = await (await conn.execute("SELECT paused_by, pause_reason FROM queues")).fetchone()
+    assert row == (OPERATOR, "maintenance")
+    await operations.resume(conn, "default")
+    assert len(await claim.fetch_all(conn)) == 1
+
+
+async def test_queue_that_is_not_paused_cannot_be_resumed(conn: Conn, operations: Operations) -> None:
+    result = await operations.resume(conn, "default")
+
+    assert (result.operation_id, result.refusal) == (None, "queue default is not paused")
+
+
+async def test_undone_pause_goes_back_to_the_pause_before_or_to_none(conn: Conn, operations: Operations) -> None:
+    first = await operations.pause(conn, "default", "first")
+    second = await operations.pause(conn, "default", "second")
+
+    await operations.undo(conn, second.operation_id or 0)
+    assert await value_of(conn, "SELECT pause_reason FROM queues") == "first"
+
+    await operations.undo(conn, first.operation_id or 0)
+    assert await value_of(conn, "SELECT paused FROM queues") is False
+
+
+async def test_undone_resume_pauses_again_for_the_old_reason(conn: Conn, operations: Operations) -> None:
+    await operations.pause(conn, "default", "why")
+    resumed = await operations.resume(conn, "default")
+
+    await operations.undo(conn, resumed.operation_id or 0)
+
+    row = await (await conn.execute("SELECT paused, pause_reason FROM queues")).fetchone()
+    assert row == (True, "why")
+
+
+async def test_purge_cancels_what_was_there_and_does_not_run(conn: Conn, operations: Operations) -> None:
+    for due_in in (timedelta(0), timedelta(hours=1)):
+        await add_job(conn, due_in=due_in)
+    await add_job(conn, waiting_for="tenant")
+    running, elsewhere = await add_running_job(conn), await add_job(conn, queue="other")
+    preview = await operations.preview_purge(conn, "default")
+    latecomer = await add_job(conn)
+
+    result = await operations.purge(conn, preview)
+
+    assert (preview.jobs.value, preview.jobs.exact, result.affected) == (3, True, 3)
+    left = await conn.execute("SELECT id FROM jobs ORDER BY id")
+    assert [row[0] async for row in left] == [running, elsewhere, latecomer]
+    assert await value_of(conn, "SELECT count(*) FROM job_runs WHERE outcome = 'cancelled'") == 3
+    assert await value_of(conn, "SELECT cancel_requested FROM jobs WHERE id = %s", running) is False
+
+
+async def test_purge_goes_in_transactions_of_at_most_500(conn: Conn, operations: Operations) -> None:
+    await conn.execute("""INSERT INTO jobs (payload) SELECT '{"type": "x"}' FROM generate_series(1, 1100)""")
+    steps: list[int] = []
+
+    result = await operations.purge(
+        conn, await operations.preview_purge(conn, "default"), progress=lambda done, _: steps.append(done)
+    )
+
+    assert (steps, result.affected) == ([500, 1000, 1100], 1100)
+    assert await value_of(conn, "SELECT affected FROM operations WHERE id = %s", result.operation_id) == 1100
