@@ -26,6 +26,7 @@ from pgq_core.queries.claims import BuriedJob, BuriedRow, ClaimedRow, FinishedJo
 from pgq_core.queries.enqueues import LeaseRow
 
 DEFAULT_LEASE: Final = timedelta(minutes=5)
+MAX_TRIES: Final = 4
 SLOTS: Final = 16
 """Rows of job_stats that writers of one bucket spread over."""
 
@@ -161,12 +162,17 @@ class Claiming:
         return FailedJob(dead_letter_id=rows[0].dead_letter_id)
 
     def _written(self, statement: Statement[Any]) -> Flow[list[Any]]:
-        """Runs a statement that closes runs. A partition missing for its day is made, and the statement repeated."""
-        try:
-            rows: list[Any] = yield Attempt(statement)
-        except psycopg.errors.CheckViolation:
-            yield self._queries.ensure_partitions(days_ahead=1)
-            rows = yield statement
+        """Runs a statement that closes runs. Repeated once its day has a partition, and as the victim of a deadlock."""
+        for _ in range(MAX_TRIES - 1):
+            try:
+                rows: list[Any] = yield Attempt(statement)
+            except psycopg.errors.CheckViolation:
+                yield self._queries.ensure_partitions(days_ahead=1)
+            except psycopg.errors.DeadlockDetected:
+                continue  # with an insert that takes over the key of this very job
+            else:
+                return rows
+        rows = yield statement
         return rows
 
 

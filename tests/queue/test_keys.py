@@ -1,0 +1,234 @@
+"""Idempotency keys: one live job per key, a window after its end, and every race between the two."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import psycopg
+import pytest
+from psycopg import Connection, IsolationLevel
+from psycopg.rows import DictRow
+
+from pgq_core import AsyncJobQueue, Job, JobQueue, KeyConflict
+from pgq_core.errors import DatabaseUnavailable
+from tests.queue.rows import row, value
+from tests.support.waiting import eventually
+
+ENDS: dict[str, Callable[[JobQueue, Job], object]] = {
+    "succeeded": lambda queue, job: queue.complete(job),
+    "dead": lambda queue, job: queue.fail(job, "never", retryable=False),
+}
+LIVE: dict[str, Callable[[JobQueue, Job], object]] = {
+    "running": lambda queue, job: None,
+    "retried": lambda queue, job: queue.fail(job, "later"),
+    "released": lambda queue, job: queue.release(job),
+}
+
+
+def test_the_same_key_again_answers_the_existing_job(queue: JobQueue, conn: Connection[DictRow]) -> None:
+    first = queue.enqueue("t", {"a": 1, "b": [1, 2]}, idempotency_key="k")
+    again = queue.enqueue("t", {"b": [1, 2], "a": 1}, idempotency_key="k", priority=5, delay=60)
+
+    assert (first.created, again.created, again.id) == (True, False, first.id)
+    assert row(conn, "SELECT priority FROM jobs") == {"priority": 0}
+
+
+@pytest.mark.parametrize(
+    ("job_type", "data", "queue_name"),
+    [("t", {"a": 2}, None), ("t", {"a": 1.0}, None), ("u", {"a": 1}, None), ("t", {"a": 1}, "other")],
+)
+def test_another_payload_type_or_queue_under_the_key_is_a_conflict(
+    queue: JobQueue, job_type: str, data: object, queue_name: str | None
+) -> None:
+    first = queue.enqueue("t", {"a": 1}, idempotency_key="k")
+
+    with pytest.raises(KeyConflict) as refused:
+        queue.enqueue(job_type, data, queue=queue_name, idempotency_key="k")
+
+    assert (refused.value.key, refused.value.job_id) == ("k", first.id)
+
+
+@pytest.mark.parametrize("state", LIVE)
+def test_a_live_job_holds_its_key_in_every_state(queue: JobQueue, state: str) -> None:
+    first = queue.enqueue("t", idempotency_key="k")
+    (job,) = queue.claim()
+    LIVE[state](queue, job)
+
+    again = queue.enqueue("t", idempotency_key="k")
+
+    assert (again.id, again.created) == (first.id, False)
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_key_stays_taken_for_a_window_after_the_end(queue: JobQueue, conn: Connection[DictRow], end: str) -> None:
+    first = queue.enqueue("t", idempotency_key="k")
+    (job,) = queue.claim()
+    ENDS[end](queue, job)
+
+    again = queue.enqueue("t", idempotency_key="k")
+    with pytest.raises(KeyConflict):
+        queue.enqueue("t", 5, idempotency_key="k")
+
+    assert (again.id, again.created) == (first.id, False)
+    assert value(conn, "SELECT count(*) FROM jobs") == 0
+    window = value(conn, "SELECT expires_at::text FROM job_keys")
+    if end == "dead":
+        assert window == "infinity"
+    else:
+        assert value(conn, "SELECT expires_at - now() FROM job_keys") > timedelta(hours=23)
+
+
+def test_after_its_window_a_key_is_free_for_any_payload(queue: JobQueue, conn: Connection[DictRow]) -> None:
+    first = queue.enqueue("t", idempotency_key="k")
+    queue.cancel(first.id)
+    conn.execute("UPDATE job_keys SET expires_at = now() - interval '1 s'")
+
+    again = queue.enqueue("u", 5, idempotency_key="k")
+
+    assert again.created
+    assert again.id != first.id
+
+
+def test_a_job_deleted_by_hand_starts_its_window_too(queue: JobQueue, conn: Connection[DictRow]) -> None:
+    first = queue.enqueue("t", idempotency_key="k")
+    conn.execute("DELETE FROM jobs")
+
+    assert queue.enqueue("t", idempotency_key="k").id == first.id
+
+
+def test_a_replay_is_found_under_the_key_of_its_dead_letter(queue: JobQueue, conn: Connection[DictRow]) -> None:
+    queue.enqueue("t", idempotency_key="k")
+    (job,) = queue.claim()
+    letter = queue.fail(job, "never", retryable=False).dead_letter_id
+    follow_up = value(conn, "SELECT replay(%s)", letter)
+
+    assert queue.enqueue("t", idempotency_key="k").id == follow_up
+    assert queue.get(job.id).follow_up == follow_up
+
+
+def test_an_enqueue_that_waits_for_a_holder_which_then_ends_answers_the_holder(
+    dsn: str, queue: JobQueue, conn: Connection[DictRow]
+) -> None:
+    """The waiting row gets in and is thrown out again by the check behind it: that must not reach the caller."""
+    first = queue.enqueue("t", idempotency_key="k")
+    with psycopg.connect(dsn) as ending, ThreadPoolExecutor(2) as threads:
+        ending.execute("DELETE FROM jobs")
+        plain = threads.submit(queue.enqueue, "t", idempotency_key="k")
+        with psycopg.connect(dsn) as own:
+            own.execute("CREATE TEMP TABLE mine AS SELECT 1")
+            joined = threads.submit(queue.enqueue, "t", idempotency_key="k", conn=own)
+            eventually(lambda: value(conn, "SELECT count(*) FROM pg_locks WHERE NOT granted") == 2)
+            ending.commit()
+
+            assert joined.result(10).id == first.id
+            assert own.execute("SELECT * FROM mine").fetchall() == [(1,)]  # the caller's transaction goes on
+
+        assert plain.result(10).id == first.id
+    assert value(conn, "SELECT count(*) FROM jobs") == 0
+
+
+def test_an_enqueue_that_waits_for_a_holder_which_is_rolled_back_is_created(
+    dsn: str, queue: JobQueue, conn: Connection[DictRow]
+) -> None:
+    with psycopg.connect(dsn) as other, ThreadPoolExecutor(1) as threads:
+        queue.enqueue("t", idempotency_key="k", conn=other)
+        waiting = threads.submit(queue.enqueue, "t", idempotency_key="k")
+        eventually(lambda: value(conn, "SELECT count(*) FROM pg_locks WHERE NOT granted") == 1)
+        other.rollback()
+
+        assert waiting.result(10).created
+
+
+def test_an_enqueue_that_waits_for_a_holder_which_commits_answers_it(
+    dsn: str, queue: JobQueue, conn: Connection[DictRow]
+) -> None:
+    """The holder committed after our snapshot: the first look-up cannot see it, the second does."""
+    with psycopg.connect(dsn) as other, ThreadPoolExecutor(2) as threads:
+        holder = queue.enqueue("t", idempotency_key="k", conn=other)
+        same = threads.submit(queue.enqueue, "t", idempotency_key="k")
+        different = threads.submit(queue.enqueue, "t", 5, idempotency_key="k")
+        eventually(lambda: value(conn, "SELECT count(*) FROM pg_locks WHERE NOT granted") == 2)
+        other.commit()
+
+        assert (same.result(10).id, same.result().created) == (holder.id, False)
+        with pytest.raises(KeyConflict):
+            different.result(10)
+
+
+def test_a_frozen_snapshot_that_cannot_see_the_holder_is_an_error_in_the_end(dsn: str, queue: JobQueue) -> None:
+    with psycopg.connect(dsn) as own:
+        own.isolation_level = IsolationLevel.REPEATABLE_READ
+        own.execute("SELECT 1")
+        queue.enqueue("t", idempotency_key="k")
+
+        with pytest.raises(DatabaseUnavailable, match="changed hands") as refused:
+            queue.enqueue("t", idempotency_key="k", conn=own)
+
+        assert refused.value.sqlstate == "40001"
+        assert own.execute("SELECT 2").fetchone() == (2,)
+
+
+def test_sixty_four_threads_and_one_key_while_its_holders_come_and_go(dsn: str, conn: Connection[DictRow]) -> None:
+    """Only created or existing, every answered id is a job that was, never two live jobs of one key."""
+    conn.execute("UPDATE parameters SET value = '0.02' WHERE name = 'key_window'")
+    conn.execute("CREATE TABLE seen (id bigint)")
+    conn.execute(
+        "CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN INSERT INTO seen VALUES (NEW.id); RETURN NULL; END $$"
+    )
+    conn.execute("CREATE TRIGGER zz_see AFTER INSERT ON jobs FOR EACH ROW EXECUTE FUNCTION see()")
+    done = threading.Event()
+    answers: list[tuple[int, bool]] = []
+
+    def end_holders() -> None:
+        chance = random.Random(1)
+        with JobQueue(dsn) as own, psycopg.connect(dsn, autocommit=True) as hand:
+            while not done.is_set():
+                if chance.random() < 0.5:
+                    hand.execute("DELETE FROM jobs WHERE status <> 'running'")
+                for job in own.claim("default", 5):
+                    own.complete(job)
+
+    with JobQueue(dsn, max_connections=16) as queue, ThreadPoolExecutor(66) as threads:
+
+        def ask() -> None:
+            for _ in range(50):
+                job = queue.enqueue("t", {"a": 1}, idempotency_key="one")
+                answers.append((job.id, job.created))
+
+        ending = threads.submit(end_holders)
+        asking = [threads.submit(ask) for _ in range(64)]
+        try:
+            for thread in asking:
+                thread.result(60)
+        finally:
+            done.set()
+        ending.result(60)
+
+    seen = {r["id"] for r in conn.execute("SELECT id FROM seen")}
+    created = [job_id for job_id, was_created in answers if was_created]
+    assert len(answers) == 64 * 50
+    assert sorted(created) == sorted(seen), "each job that was is one 'created', and nothing else"
+    assert {job_id for job_id, _ in answers} <= seen
+    assert len(created) > 1
+
+
+async def test_the_asynchronous_queue_answers_the_same(async_queue: AsyncJobQueue) -> None:
+    first = await async_queue.enqueue("t", idempotency_key="k")
+    again = await async_queue.enqueue("t", idempotency_key="k")
+    with pytest.raises(KeyConflict):
+        await async_queue.enqueue("t", 1, idempotency_key="k")
+
+    assert (again.id, again.created) == (first.id, False)
+
+
+def test_duplicates_work_with_ids_beyond_what_a_float_can_count(queue: JobQueue, conn: Connection[DictRow]) -> None:
+    for start in (2**31 - 3, 2**53 - 3):
+        conn.execute(f"ALTER TABLE jobs ALTER COLUMN id RESTART WITH {start}")  # type: ignore[arg-type]  # numbers of our own
+        ids = [queue.enqueue("t").id for _ in range(6)]
+        assert ids == list(range(start, start + 6))
+        assert queue.get(ids[-1]).id == start + 5
