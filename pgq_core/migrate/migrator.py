@@ -22,7 +22,7 @@ from pgq_core.migrate.refusals import (
     refuse_other_versions,
 )
 from pgq_core.migrate.report import MigrationReport, search_path_line
-from pgq_core.migrate.steps import Migration, concurrent_statement, migrations, script
+from pgq_core.migrate.steps import Migration, concurrent_statement, lifted_timeouts, migrations, script
 from pgq_core.queries import Queries
 from pgq_core.queries.schema import MigrationRow, RelationRow, SearchPathRow
 from pgq_core.sql import schema_statement
@@ -131,7 +131,7 @@ class Migrator:
 
     def _run_concurrently(self, step: Migration) -> None:
         """On a connection of its own, outside a transaction, while ours holds the lock and, idle, no snapshot."""
-        self._execute(schema_statement("lift_timeouts", self._schema))
+        self._execute(lifted_timeouts(self._schema))
         with connect_sync(self._dsn, application_name=PROGRAM, statement_timeout=0) as other:
             index = step.concurrent_index
             if index is not None and self._queries.has_invalid_index(index).fetch_one_sync(other):

@@ -13,6 +13,9 @@ from psycopg import sql
 from pgq_core.errors import SchemaError
 from pgq_core.sql import migration_files, schema_statement
 
+LOCK_WAIT = "10s"
+"""How long a step waits for a table that others use."""
+
 _COMPATIBLE = re.compile(r"^-- compatible_from: (\d+)$", re.MULTILINE)
 _CONCURRENT_INDEX = re.compile(r"^CREATE (?:UNIQUE )?INDEX CONCURRENTLY IF NOT EXISTS (\w+)", re.MULTILINE)
 _RELATION = re.compile(
@@ -71,7 +74,7 @@ def script(step: Migration, schema: str, *, is_first: bool) -> str:
 
     Of a concurrent step only the version row: its statement runs on its own before.
     """
-    parts = [schema_statement("lift_timeouts", schema), schema_statement("set_search_path", schema)]
+    parts = [lifted_timeouts(schema), schema_statement("set_search_path", schema)]
     if is_first:
         parts.append(schema_statement("create_versions_table", schema))
     parts.append(
@@ -87,6 +90,10 @@ def script(step: Migration, schema: str, *, is_first: bool) -> str:
     if not step.is_concurrent:
         parts.append(step.text)
     return joined(parts)
+
+
+def lifted_timeouts(schema: str) -> str:
+    return schema_statement("lift_timeouts", schema, lock_wait=sql.Literal(LOCK_WAIT))
 
 
 def concurrent_statement(step: Migration, schema: str) -> str:

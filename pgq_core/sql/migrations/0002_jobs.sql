@@ -289,7 +289,7 @@ CREATE FUNCTION drop_run_partition(before date) RETURNS text
 DECLARE
     oldest record;
 BEGIN
-    SELECT c.oid::regclass AS name, d.until INTO oldest
+    SELECT c.oid::regclass::text AS name, d.until INTO oldest
       FROM pg_inherits i
       JOIN pg_class c ON c.oid = i.inhrelid
      CROSS JOIN LATERAL (SELECT CASE WHEN c.relname = 'job_runs_adopted'

@@ -35,27 +35,36 @@ BEGIN
             RETURN NEW;
         END IF;
     END IF;
-    -- An expired key is taken over by a separate UPDATE: ON CONFLICT DO UPDATE would lock the key row of a live job.
-    UPDATE job_keys
-       SET job_id = NEW.id, queue = NEW.queue, payload_hash = payload_fingerprint(NEW.queue, NEW.payload), expires_at = NULL
-     WHERE key = NEW.idempotency_key AND expires_at <= now();
-    IF FOUND THEN
-        RETURN NEW;
-    END IF;
     INSERT INTO job_keys (key, job_id, queue, payload_hash)
     VALUES (NEW.idempotency_key, NEW.id, NEW.queue, payload_fingerprint(NEW.queue, NEW.payload))
     ON CONFLICT (key) DO NOTHING;
     IF FOUND THEN
         RETURN NEW;
     END IF;
-    SELECT expires_at INTO holder_expires_at FROM job_keys WHERE key = NEW.idempotency_key AND expires_at > now();
-    IF NOT FOUND THEN
+    SELECT expires_at INTO holder_expires_at FROM job_keys WHERE key = NEW.idempotency_key;
+    IF holder_expires_at IS NULL THEN
         RETURN NEW;   -- its job lives: the unique index on jobs decides (23505, or ON CONFLICT DO NOTHING)
-    ELSIF TG_OP = 'INSERT' THEN
-        RETURN NULL;  -- its job has ended and the window is open: nothing is inserted, nothing raised
+    ELSIF holder_expires_at > now() THEN
+        IF TG_OP = 'INSERT' THEN
+            RETURN NULL;  -- its job has ended and the window is open: nothing is inserted, nothing raised
+        END IF;
+        RAISE EXCEPTION 'the idempotency key % stays taken until %', NEW.idempotency_key, holder_expires_at
+            USING ERRCODE = 'unique_violation', CONSTRAINT = 'jobs_idempotency_key_key', TABLE = TG_TABLE_NAME, SCHEMA = TG_TABLE_SCHEMA;
     END IF;
-    RAISE EXCEPTION 'the idempotency key % stays taken until %', NEW.idempotency_key, holder_expires_at
-        USING ERRCODE = 'unique_violation', CONSTRAINT = 'jobs_idempotency_key_key', TABLE = TG_TABLE_NAME, SCHEMA = TG_TABLE_SCHEMA;
+    -- Expired: taken over by an UPDATE of its own, since ON CONFLICT DO UPDATE would lock the key row of a live job. When
+    -- somebody else was faster, the row that was waited for stays locked although it no longer matches, and it is the key
+    -- of a live job by now: the exception gives that lock back.
+    BEGIN
+        UPDATE job_keys
+           SET job_id = NEW.id, queue = NEW.queue, payload_hash = payload_fingerprint(NEW.queue, NEW.payload), expires_at = NULL
+         WHERE key = NEW.idempotency_key AND expires_at <= now();
+        IF NOT FOUND THEN
+            RAISE SQLSTATE 'PQ000';
+        END IF;
+    EXCEPTION WHEN SQLSTATE 'PQ000' THEN
+        NULL;  -- the index decides
+    END;
+    RETURN NEW;
 END $$;
 
 CREATE TRIGGER jobs_take_key
@@ -65,7 +74,8 @@ CREATE TRIGGER jobs_take_changed_key
     BEFORE UPDATE OF idempotency_key ON jobs FOR EACH ROW WHEN (NEW.idempotency_key IS DISTINCT FROM OLD.idempotency_key)
     EXECUTE FUNCTION jobs_take_key();
 
--- Asked once more when the index on jobs has let the row in, for then no other live job has this key.
+-- Asked once more when the index on jobs has let the row in, for then no other live job has this key: a holder that the
+-- table of keys still names has ended since, or is gone without a trace (a table restored, triggers switched off).
 CREATE FUNCTION jobs_check_key() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path FROM CURRENT
@@ -76,14 +86,17 @@ BEGIN
     SELECT * INTO holder FROM job_keys WHERE key = NEW.idempotency_key;
     IF holder.job_id = NEW.id THEN
         RETURN NULL;
-    ELSIF holder.expires_at > now() THEN
+    END IF;
+    -- Never waits: who has the key row locked waits for our row at the index.
+    UPDATE job_keys
+       SET job_id = NEW.id, queue = NEW.queue, payload_hash = payload_fingerprint(NEW.queue, NEW.payload), expires_at = NULL
+     WHERE key = (SELECT key FROM job_keys
+                   WHERE key = NEW.idempotency_key AND job_id = holder.job_id AND (expires_at IS NULL OR expires_at <= now())
+                     FOR UPDATE SKIP LOCKED);
+    IF NOT FOUND THEN
         RAISE EXCEPTION 'the idempotency key % was taken by a job that ended while this insert waited: repeat the insert', NEW.idempotency_key
             USING ERRCODE = 'unique_violation', CONSTRAINT = 'jobs_idempotency_key_key', TABLE = TG_TABLE_NAME, SCHEMA = TG_TABLE_SCHEMA;
     END IF;
-    -- Its holder is gone without a trace (a table restored, triggers switched off), or its window closed just now.
-    DELETE FROM job_keys WHERE key = NEW.idempotency_key;
-    INSERT INTO job_keys (key, job_id, queue, payload_hash)
-    VALUES (NEW.idempotency_key, NEW.id, NEW.queue, payload_fingerprint(NEW.queue, NEW.payload));
     RETURN NULL;
 END $$;
 
@@ -126,7 +139,7 @@ CREATE FUNCTION dead_letters_hold_key() RETURNS trigger
 BEGIN
     UPDATE job_keys
        SET job_id = NEW.original_job_id, queue = NEW.queue, payload_hash = payload_fingerprint(NEW.queue, NEW.payload), expires_at = 'infinity'
-     WHERE key = NEW.idempotency_key AND expires_at < 'infinity';
+     WHERE key = (SELECT key FROM job_keys WHERE key = NEW.idempotency_key AND expires_at < 'infinity' FOR UPDATE SKIP LOCKED);
     IF NOT FOUND THEN
         INSERT INTO job_keys (key, job_id, queue, payload_hash, expires_at)
         VALUES (NEW.idempotency_key, NEW.original_job_id, NEW.queue, payload_fingerprint(NEW.queue, NEW.payload), 'infinity')
