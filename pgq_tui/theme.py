@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
 
 from rich.color import Color as RichColor
 from rich.style import Style
@@ -105,7 +106,7 @@ LIGHT = Theme(
         "pgq-failed": "#b34700",
         "pgq-dead": "#b34700",
         "pgq-paused": "#666666",
-        "pgq-link": "#0072b2",
+        "pgq-link": "#006fad",
         "pgq-text": "#1e2530",
         "pgq-dim": "#667182",
         "pgq-faint": "#d3d8e2",
@@ -165,7 +166,7 @@ THEMES = (DARK, LIGHT, ANSI)
 _BOLD = frozenset({Token.DEAD, Token.PROTECTED, Token.KEY})
 
 
-def install_themes(app: App[object], choice: str | None = None) -> None:
+def install_themes(app: App[Any], choice: str | None = None) -> None:
     """Register the themes and switch to `choice`, or to the one that suits the terminal."""
     for theme in THEMES:
         app.register_theme(theme)
@@ -183,6 +184,15 @@ def default_theme(environ: Mapping[str, str]) -> str:
     return DARK.name
 
 
+def ansi_colour(environ: Mapping[str, str]) -> bool | None:
+    """What `App(ansi_color=...)` needs: Textual decides when an app is made whether NO_COLOR leaves grey or nothing.
+
+    >>> ansi_colour({"NO_COLOR": "1"}), ansi_colour({"TERM": "xterm-256color"})
+    (True, None)
+    """
+    return True if default_theme(environ) == ANSI.name else None
+
+
 def token_variables(theme: Theme) -> dict[str, str]:
     """The colour of each token in a theme; one of another house gets those of ours that is as dark.
 
@@ -192,13 +202,13 @@ def token_variables(theme: Theme) -> dict[str, str]:
     return {token.value: theme.variables.get(token.value, house.variables[token.value]) for token in Token}
 
 
-def palette_of(app: App[object]) -> Palette:
+def palette_of(app: App[Any]) -> Palette:
     """The styles of the theme that is on, for widgets that draw their own lines."""
     theme = app.current_theme
     return _palette(tuple(token_variables(theme).values()), theme.dark, not app.no_color)
 
 
-def token_style(app: App[object], token: str) -> Style:
+def token_style(app: App[Any], token: str) -> Style:
     """The style of one token in the theme that is on; an unknown token has no colour."""
     return palette_of(app).style(token)
 
@@ -219,7 +229,7 @@ def _rich_colour(colour: str) -> RichColor | None:
         return None
 
 
-def glyphs_of(app: App[object]) -> Glyphs:
+def glyphs_of(app: App[Any]) -> Glyphs:
     """The signs the app has chosen for its terminal, Unicode when it has not chosen."""
     chosen = getattr(app, "glyphs", UNICODE)
     return chosen if isinstance(chosen, Glyphs) else UNICODE

@@ -61,6 +61,8 @@ def stack_edges(data: ChartData, grid: Grid, axis: ValueAxis) -> list[list[int]]
 
     A value above zero takes at least one eighth: one failure in a thousand has to be seen.
     """
+    if not data.series:  # a chart of lines alone
+        return [[] for _ in range(grid.columns)]
     starts = [at.timestamp() for at in data.times]
     bucket = data.bucket.total_seconds()
     values = [column_values(starts, bucket, series.values, grid) for series in data.series]

@@ -79,8 +79,8 @@ class HeaderBar(Bar):
     def _counter(self, counter: Counter) -> Text:
         glyphs = self.glyphs
         text = Text(no_wrap=True)
-        icon = f"{counter.icon} " if counter.icon else ""
-        text.append(icon + one_line(counter.label, 16, glyphs=glyphs), self.palette.style(Token.DIM))
+        words = f"{counter.icon} {one_line(counter.label, 16, glyphs=glyphs)}".strip()
+        text.append(words, self.palette.style(Token.DIM))
         return text.append(f" {one_line(counter.value, 24, glyphs=glyphs)}", self.palette.style(counter.token))
 
 

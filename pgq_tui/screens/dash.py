@@ -1,0 +1,140 @@
+"""Screen 1: how fast it goes, what waits, who works, and what needs somebody."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+
+from pgq_core.domain.snapshot import Overview, PoolView
+from pgq_tui.commands import bindings
+from pgq_tui.messages import GoTo
+from pgq_tui.screens.console_screen import FRAME_AND_HEADER
+from pgq_tui.screens.pause_flow import PauseFlow
+from pgq_tui.screens.scale_flow import ScaleFlow
+from pgq_tui.view_model.attention import Severity, troubled_queues
+from pgq_tui.view_model.attention_table import ATTENTION_COLUMNS, attention_row
+from pgq_tui.view_model.figures import plural
+from pgq_tui.view_model.fleet import find_pool, total_slots
+from pgq_tui.view_model.palette import Token
+from pgq_tui.view_model.queue_table import QUEUE_COLUMNS, queue_row
+from pgq_tui.view_model.throughput import run_time_chart, throughput_chart
+from pgq_tui.view_model.times import format_duration
+from pgq_tui.view_model.windows import next_window, window_label
+from pgq_tui.view_model.worker_table import PANE_COLUMNS, pane_rows
+from pgq_tui.widgets.row_table import RowTable
+from pgq_tui.widgets.time_chart import TimeChart
+
+FEWEST_QUEUE_LINES = 4
+_ALL_WELL = "all is well: nothing fails, nothing waits too long, every pool has its workers"
+
+
+class DashScreen(PauseFlow, ScaleFlow):
+    """The whole system on one screen."""
+
+    ID = "dash"
+    LAYOUT = "grid"
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("dash")]
+
+    def compose_body(self) -> ComposeResult:
+        yield TimeChart("Throughput/s", id="throughput")
+        yield RowTable(ATTENTION_COLUMNS, empty="looking ...", can_mark=False, id="attention")
+        yield TimeChart("Run time", format_value=format_duration, id="runtime")
+        yield RowTable(PANE_COLUMNS, empty="looking ...", can_mark=False, id="pools")
+        yield RowTable(QUEUE_COLUMNS, empty="looking ...", can_mark=False, id="queues", classes="main")
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.query_one("#attention", RowTable).show_header = False
+        for chart in self.query(TimeChart):
+            chart.set_note(window_label(self.session.window))
+        self.query_one("#queues").focus()
+
+    def show_overview(self, overview: Overview) -> None:
+        session, palette, glyphs = self.session, self.palette, self.glyphs
+        window, now = session.window, overview.taken_at.astimezone(session.zone)
+        self.query_one("#throughput", TimeChart).show(throughput_chart(overview.throughput, now, window))
+        self.query_one("#runtime", TimeChart).show(run_time_chart(overview.throughput, now, window))
+        self._show_attention()
+        self._show_pools(overview)
+        in_trouble = troubled_queues(session.attention)
+        queues = self.query_one("#queues", RowTable)
+        queues.set_empty("no queue has jobs or workers yet: enqueue one, or start pgq-core worker --app your_tasks")
+        queues.show_rows(
+            queue_row(queue, overview.taken_at, palette, in_trouble=in_trouble, glyphs=glyphs)
+            for queue in overview.queues
+        )
+        queues.set_title(f"Queues {len(overview.queues)}", "enter open · p pause")
+        self._fit_rows(len(overview.queues))
+
+    def _show_attention(self) -> None:
+        table, found = self.query_one("#attention", RowTable), self.session.attention
+        table.set_empty(f"{self.glyphs.icons['ok']} {_ALL_WELL}")
+        table.show_rows(attention_row(one, self.palette, glyphs=self.glyphs) for one in found)
+        critical = sum(one.severity is Severity.CRITICAL for one in found)
+        table.set_title(f"Needs attention {len(found)}", f"{critical} critical" if critical else "")
+
+    def _show_pools(self, overview: Overview) -> None:
+        table = self.query_one("#pools", RowTable)
+        busy, slots = total_slots(overview)
+        rows = pane_rows(overview, self.palette, glyphs=self.glyphs)
+        table.set_empty("no worker runs: pgq-core worker --app your_tasks")
+        table.show_rows(rows)
+        live = sum(worker.stopped_at is None for worker in overview.workers)
+        table.set_title(f"Workers {live}", f"{busy}/{slots} slots · + - scale", f"{busy}/{slots}")
+
+    def _fit_rows(self, queues: int) -> None:
+        """The queues get the lines they need, at most half of the screen; the charts get the rest."""
+        body = self.query_one("#body")
+        wanted = max(queues, FEWEST_QUEUE_LINES) + FRAME_AND_HEADER
+        height = min(wanted, max(body.size.height // 2, FEWEST_QUEUE_LINES + FRAME_AND_HEADER))
+        table = self.query_one("#queues", RowTable)
+        if table.styles.height is None or table.styles.height.value != height:
+            table.styles.height = height
+
+    def on_resize(self) -> None:
+        if self.session.overview:
+            self.call_after_refresh(self._fit_rows, len(self.session.overview.queues))
+
+    # What keys are about.
+
+    def selected_queue(self) -> str | None:
+        return self.query_one("#queues", RowTable).cursor_key
+
+    def selected_pool(self) -> PoolView | None:
+        key = self.query_one("#pools", RowTable).cursor_key
+        overview = self.session.overview
+        return find_pool(overview, key) if overview and key else None
+
+    def copy_words(self) -> str:
+        focused = self.focused
+        if not isinstance(focused, RowTable) or focused.cursor_key is None:
+            return ""
+        found = next((one for one in self.session.attention if one.key == focused.cursor_key), None)
+        return f"{found.subject}: {found.text}" if found and focused.id == "attention" else focused.cursor_key
+
+    def remark(self) -> str:
+        overview = self.session.overview
+        if overview is None:
+            return ""
+        return f"PostgreSQL {overview.server.version} · {plural(len(overview.queues), 'queue')}"
+
+    def action_open(self) -> None:
+        focused = self.focused
+        if not isinstance(focused, RowTable) or focused.cursor_key is None:
+            return
+        if focused.id == "attention":
+            found = next((one for one in self.session.attention if one.key == focused.cursor_key), None)
+            if found is not None and found.screen != self.ID:
+                self.post_message(GoTo(found.screen, found.target))
+        else:
+            self.post_message(GoTo("workers" if focused.id == "pools" else "queues", focused.cursor_key))
+
+    def action_window(self, step: int) -> None:
+        session = self.session
+        session.window = next_window(session.window, step)
+        for chart in self.query(TimeChart):
+            chart.set_note(window_label(session.window))
+        self.say(f"the last {window_label(session.window)}", Token.TEXT)
+        self.poller.kick()

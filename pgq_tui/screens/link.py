@@ -1,0 +1,87 @@
+"""Whether what is on the screen is what the database says: last answer, outage, next try."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+
+from pgq_core.errors import SchemaError
+from pgq_tui.view_model.chrome import Link
+from pgq_tui.view_model.times import format_clock, format_span
+
+STALE_PERIODS = 3
+_LEAST_STALE = 3.0
+
+
+@dataclass(slots=True)
+class LinkMonitor:
+    """Told of every look; times are those of one monotonic clock."""
+
+    answered_at: float | None = None
+    failed_since: float | None = None
+    failures: int = 0
+    retry_at: float = 0.0
+    error: Exception | None = None
+    is_outage: bool = False
+    look_seconds: float | None = None
+
+    def succeeded(self, at: float, seconds: float) -> None:
+        self.answered_at = at
+        self.look_seconds = seconds
+        self.failed_since = None
+        self.failures = 0
+        self.error = None
+        self.is_outage = False
+
+    def failed(self, at: float, error: Exception, retry_in: float, *, is_outage: bool) -> None:
+        self.failed_since = at if self.failed_since is None else self.failed_since
+        self.failures += 1
+        self.retry_at = at + retry_in
+        self.error = error
+        self.is_outage = is_outage
+
+    def state(self, at: float, interval: float, *, is_frozen: bool = False) -> Link:
+        """What to call the picture: old data is never called live."""
+        if self.is_outage:
+            return Link.LOST
+        if self.answered_at is None:
+            return Link.LOADING
+        if is_frozen:
+            return Link.FROZEN
+        limit = max(STALE_PERIODS * interval, _LEAST_STALE)
+        return Link.STALE if self.error or at - self.answered_at > limit else Link.LIVE
+
+    def age(self, at: float) -> float | None:
+        """How old the picture is."""
+        return None if self.answered_at is None else max(at - self.answered_at, 0.0)
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether verbs make sense now."""
+        return self.answered_at is not None and self.error is None
+
+    @property
+    def needs_schema(self) -> bool:
+        return isinstance(self.error, SchemaError)
+
+    def banner(self, at: float, taken_at: datetime | None, zone: tzinfo | None) -> str:
+        """One line about an outage or an error; empty while all is well.
+
+        >>> link = LinkMonitor(answered_at=10.0)
+        >>> link.failed(20.0, OSError("connection refused"), 3.0, is_outage=True)
+        >>> link.banner(32.0, None, None)
+        'database lost 12s, try 2 now: connection refused'
+        """
+        if self.error is None or self.failed_since is None:
+            return ""
+        wait = self.retry_at - at
+        again = f"try {self.failures + 1} in {format_span(wait)}" if wait >= 1 else f"try {self.failures + 1} now"
+        what = "database lost" if self.is_outage else "cannot read"
+        seen = f", data from {format_clock(taken_at, zone)}" if taken_at else ""
+        return f"{what} {format_span(at - self.failed_since)}, {again}{seen}: {cause(self.error)}"
+
+
+def cause(error: Exception) -> str:
+    """The error in one line, without the words that the banner has said already."""
+    words = str(getattr(error, "cause", None) or error).strip().partition("\n")[0]
+    return words or type(error).__name__

@@ -1,0 +1,87 @@
+"""Commands of the `:` line that take words: `:pause emails smtp is down`, `:scale mail 4`, `:filter queue:emails`."""
+
+from __future__ import annotations
+
+from pgq_core.domain.snapshot import PoolView
+from pgq_tui.command_line import CommandLine, CommandLineError
+from pgq_tui.messages import GoTo
+from pgq_tui.screens.console_screen import ConsoleScreen
+from pgq_tui.screens.list_screen import ListScreen
+from pgq_tui.screens.verbs import pause_queue, resume_queue, scale_pool
+from pgq_tui.theme import THEMES
+from pgq_tui.view_model.palette import Token
+
+_MOST_WORKERS = 10_000
+
+
+async def typed_with_arguments(screen: ConsoleScreen, typed: CommandLine) -> bool:
+    """Does the command with its words; false when it has none, and is like its key."""
+    if not typed.arguments:
+        if typed.command.id in {"resume", "scale_to"}:
+            raise CommandLineError(f"write :{typed.command.words[0]} {typed.command.argument}")
+        return False
+    if typed.command.is_mutating and not screen.session.can_write:
+        raise CommandLineError(screen.why_not())
+    first, *rest = typed.arguments
+    match typed.command.id:
+        case "pause":
+            await pause_queue(screen, _known_queue(screen, first), " ".join(rest) or None)
+        case "resume":
+            await resume_queue(screen, _known_queue(screen, first))
+        case "scale_to":
+            await _scale(screen, first, rest)
+        case "filter":
+            _filter(screen, " ".join(typed.arguments))
+        case "theme":
+            _theme(screen, first)
+        case command_id if command_id.startswith("screen_"):
+            line = " ".join(typed.arguments)
+            screen.post_message(GoTo(command_id.removeprefix("screen_"), target=first, filter_line=line))
+        case _:
+            raise CommandLineError(f"{typed.command.title} takes no words")
+    return True
+
+
+def _known_queue(screen: ConsoleScreen, name: str) -> str:
+    """The queue's name; a word that no queue has is a slip of the finger."""
+    names = [queue.name for queue in screen.session.overview.queues] if screen.session.overview else []
+    if name in names:
+        return name
+    longer = [known for known in names if known.startswith(name)]
+    if len(longer) == 1:
+        return longer[0]
+    raise CommandLineError(f"there is no queue {name!r}" + (f": {', '.join(names[:8])}" if names else ""))
+
+
+async def _scale(screen: ConsoleScreen, name: str, rest: list[str]) -> None:
+    if len(rest) != 1 or not (rest[0].isascii() and rest[0].isdigit()) or int(rest[0][:6]) > _MOST_WORKERS:
+        raise CommandLineError("write :scale POOL NUMBER")
+    pools = screen.session.overview.pools if screen.session.overview else ()
+    pool = _known_pool(pools, name)
+    await scale_pool(screen, pool.host, pool.name, int(rest[0]))
+
+
+def _known_pool(pools: tuple[PoolView, ...], name: str) -> PoolView:
+    found = [pool for pool in pools if name in {pool.name, f"{pool.name}@{pool.host}"}]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise CommandLineError(f"{name!r} is on {', '.join(pool.host for pool in found)}: write {name}@HOST")
+    raise CommandLineError(
+        f"there is no pool {name!r}: {', '.join(pool.name for pool in pools[:8]) or 'none is defined'}"
+    )
+
+
+def _filter(screen: ConsoleScreen, line: str) -> None:
+    if not isinstance(screen, ListScreen):
+        raise CommandLineError("this screen has no filter: go to 3, 4 or 5")
+    screen.narrow(line)
+
+
+def _theme(screen: ConsoleScreen, name: str) -> None:
+    names = [theme.name for theme in THEMES]
+    wanted = name if name in names else f"pgq-{name}"
+    if wanted not in names:
+        raise CommandLineError(f"there is no theme {name!r}: {', '.join(names)}")
+    screen.app.theme = wanted
+    screen.say(f"theme {wanted}", Token.TEXT)
