@@ -10,7 +10,6 @@ import weakref
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-import psycopg
 from psycopg import AsyncConnection, Connection
 from psycopg.types.json import set_json_loads
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
@@ -67,6 +66,12 @@ class Connections:
         """Waits for a free one, bounded by the queue's timeout."""
         pool = self._pool or self._opened()
         try:
+            for _ in range(self._max_size):
+                connection = pool.getconn()
+                if not _is_dead(connection):
+                    return connection
+                connection.close()  # so that the pool replaces it
+                pool.putconn(connection)
             return pool.getconn()
         except PoolTimeout:
             self._probe()  # says why, when the server is the reason
@@ -107,7 +112,6 @@ class Connections:
                     timeout=self._target.timeout,
                     reconnect_timeout=RECONNECT_TIMEOUT,
                     configure=_read_any_json,
-                    check=_check,
                     open=False,
                     name=self._target.application_name,
                 )
@@ -138,6 +142,12 @@ class AsyncConnections:
         """Waits for a free one, bounded by the queue's timeout."""
         pool = await self._opened()
         try:
+            for _ in range(self._max_size):
+                connection = await pool.getconn()
+                if not _is_dead(connection):
+                    return connection
+                await connection.close()
+                await pool.putconn(connection)
             return await pool.getconn()
         except PoolTimeout:
             await self._probe()
@@ -183,7 +193,6 @@ class AsyncConnections:
                     timeout=self._target.timeout,
                     reconnect_timeout=RECONNECT_TIMEOUT,
                     configure=_read_any_json_async,
-                    check=_check_async,
                     open=False,
                     name=self._target.application_name,
                 )
@@ -216,16 +225,11 @@ async def _read_any_json_async(connection: AsyncConnectionAny) -> None:
     set_json_loads(decode_any, connection)
 
 
-def _check(connection: SyncConnection) -> None:
-    """An idle connection has nothing to read: what the server has sent is its farewell. No round trip."""
+def _is_dead(connection: SyncConnection | AsyncConnectionAny) -> bool:
+    """An idle connection has nothing to read: what the server has sent is its farewell. No round trip.
+
+    The pool's own check would sleep for a second before it looks at the next connection.
+    """
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)
-    if poll.poll(0):
-        raise psycopg.OperationalError("the server has closed this connection")
-
-
-async def _check_async(connection: AsyncConnectionAny) -> None:
-    poll = select.poll()
-    poll.register(connection.fileno(), select.POLLIN)
-    if poll.poll(0):
-        raise psycopg.OperationalError("the server has closed this connection")
+    return bool(poll.poll(0))
