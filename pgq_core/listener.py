@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections.abc import Callable
 from typing import Any
 
 import psycopg
@@ -24,11 +25,21 @@ class Listener:
     One task uses it: statements on `connection()`, and `wait()` between them. `wake()` may come from any other task.
     """
 
-    def __init__(self, dsn: str, schema: str, *, application_name: str, pinned_plans: bool = False) -> None:
+    def __init__(
+        self,
+        dsn: str,
+        schema: str,
+        *,
+        application_name: str,
+        pinned_plans: bool = False,
+        prepare: Callable[[AsyncConnection[Any]], None] | None = None,
+    ) -> None:
+        """`prepare` is called with each new connection."""
         self._dsn = dsn
         self._queries = Queries(schema)
         self._application_name = application_name
         self._pinned_plans = pinned_plans
+        self._prepare = prepare
         self._conn: AsyncConnection[Any] | None = None
         self._heard: set[str] = set()
         self._activity = asyncio.Event()
@@ -74,6 +85,8 @@ class Listener:
     async def _open(self) -> AsyncConnection[Any]:
         conn = await connect(self._dsn, application_name=self._application_name, pinned_plans=self._pinned_plans)
         try:
+            if self._prepare is not None:
+                self._prepare(conn)
             conn.add_notify_handler(lambda notify: self._heard.add(notify.payload))
             channel = await self._queries.wake_channel().fetch_one(conn)
             # LISTEN takes no parameter; the channel's name comes from our own function.

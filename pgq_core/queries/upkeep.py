@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from pgq_core.queries.claims import ClaimedRow
+from pgq_core.queries.orphans import OrphanRow
 from pgq_core.queries.statement import QueryGroup, Statement
 
 
@@ -49,23 +50,6 @@ class BeatRow:
     id: str
     wanted: str | None
     is_ended: bool
-
-
-@dataclass(frozen=True, slots=True)
-class OrphanRow:
-    """A running job that has lost its worker, with all that is needed to decide about it."""
-
-    id: int
-    claim_token: int
-    worker_id: str
-    queue: str
-    job_type: str
-    attempts: int
-    max_attempts: int
-    losses: int
-    suspect: bool
-    backoff_base: float | None
-    backoff_cap: float | None
 
 
 @dataclass(frozen=True, slots=True)

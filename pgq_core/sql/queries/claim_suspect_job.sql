@@ -24,7 +24,7 @@ WITH claimable AS MATERIALIZED (
            cancel_requested = false
      WHERE j.id = ANY (ARRAY(SELECT id FROM claimable))
        AND j.status = 'pending'
-    RETURNING j.id, j.queue, j.payload, j.idempotency_key, j.priority, j.attempts, j.max_attempts, j.not_before, j.created_at,
+    RETURNING j.id, j.queue, j.job_type, j.payload, j.idempotency_key, j.priority, j.attempts, j.max_attempts, j.not_before, j.created_at,
               j.claim_token, j.timeout, j.losses, j.suspect, j.last_error, j.trace_context, j.origin_job_id, j.replayed_from
 )
 SELECT claimed.*, extract(epoch FROM clock_timestamp())::double precision AS claimed_at_epoch

@@ -1,0 +1,66 @@
+"""Outcomes on their way into the database, sorted by the statement that writes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import psycopg
+
+from pgq_core.database import first_line
+from pgq_core.domain.text import storable
+from pgq_core.queries.claims import BuriedJob, ClaimedRow, FinishedJob, RescheduledJob
+from pgq_core.worker.attempt import Attempt, Write
+
+
+@dataclass(slots=True)
+class Batch:
+    """`is_repeated`: part of it may have been written before, when the connection broke under it."""
+
+    is_repeated: bool = False
+    finished: list[tuple[FinishedJob, Attempt]] = field(default_factory=list)
+    rescheduled: list[tuple[RescheduledJob, Attempt]] = field(default_factory=list)
+    letters: list[tuple[BuriedJob, Attempt | None]] = field(default_factory=list)
+    released: list[ClaimedRow] = field(default_factory=list)
+    unwritten: list[Attempt] = field(default_factory=list)
+    """Nothing is to be written for these."""
+
+    def __len__(self) -> int:
+        groups = (self.finished, self.rescheduled, self.letters, self.released, self.unwritten)
+        return sum(len(group) for group in groups)
+
+    def add(self, attempt: Attempt) -> None:
+        write = attempt.write
+        if attempt.is_written:
+            self.unwritten.append(attempt)
+            return
+        match write:
+            case FinishedJob():
+                self.finished.append((write, attempt))
+            case RescheduledJob():
+                self.rescheduled.append((write, attempt))
+            case BuriedJob():
+                self.letters.append((write, attempt))
+            case None:
+                self.unwritten.append(attempt)
+
+    def attempts(self) -> list[Attempt]:
+        return [
+            *(attempt for _, attempt in self.finished),
+            *(attempt for _, attempt in self.rescheduled),
+            *(attempt for _, attempt in self.letters if attempt is not None),
+            *self.unwritten,
+        ]
+
+
+def simplified(write: Write | None, error: psycopg.Error) -> Write | None:
+    """The same outcome without what the database would not take, and words in its place."""
+    words = storable(f"not storable: {first_line(error)}", limit=500)
+    match write:
+        case FinishedJob():
+            return replace(write, result=None, error=f"result {words}")
+        case RescheduledJob():
+            return replace(write, delay=0.0 if write.delay else write.delay, error=f"error {words}", traceback=None)
+        case BuriedJob():
+            return replace(write, error=f"error {words}", traceback=None)
+        case None:
+            return None

@@ -1,0 +1,113 @@
+"""The last thing done for a dead runner: its jobs go back and its end is written down, in one transaction."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from random import Random
+from typing import Any
+
+import psycopg
+from psycopg import AsyncConnection
+
+from pgq_core.domain.text import storable
+from pgq_core.logs import get_logger
+from pgq_core.queries import Queries
+from pgq_core.worker.exits import ExitKind
+from pgq_core.worker.handle import Intent, RunnerHandle
+from pgq_core.worker.marks import Mark
+from pgq_core.worker.rescue import Blame, Rescue, rescue_of
+
+
+class Burial:
+    """`write` may be repeated: it is one transaction, and its writes are guarded."""
+
+    def __init__(self, queries: Queries, handle: RunnerHandle, marks: list[Mark], *, random: Random) -> None:
+        if handle.exit is None:
+            raise ValueError(f"{handle!r} lives")
+        self._queries = queries
+        self._handle = handle
+        self._exit = handle.exit
+        self._marks = marks
+        self._random = random
+        self._died_ns = time.monotonic_ns()
+        self._logger = get_logger("pgq.keeper", worker_id=handle.worker_id)
+
+    @staticmethod
+    def of_unborn(queries: Queries, worker_id: str, reason: str) -> Callable[[AsyncConnection[Any]], Awaitable[int]]:
+        """A worker that was registered and whose process could not be started."""
+        return queries.end_worker(
+            worker_id=worker_id,
+            state="crashed",
+            exit_code=None,
+            exit_signal=None,
+            exit_reason=f"its process could not be started: {reason}",
+            last_output=None,
+            finished=0,
+            failed=0,
+            late_writes=0,
+        ).execute
+
+    async def write(self, conn: AsyncConnection[Any]) -> None:
+        try:
+            await self._write(conn)
+        except psycopg.errors.CheckViolation:  # no partition for the day one of its jobs started
+            await self._queries.ensure_partitions(days_ahead=1).execute(conn)
+            await self._write(conn)
+
+    async def _write(self, conn: AsyncConnection[Any]) -> None:
+        async with conn.transaction():
+            orphans = await self._queries.lock_claims_of_worker(worker_id=self._handle.worker_id).fetch_all(conn)
+            rescue = rescue_of(
+                orphans,
+                self._marks,
+                blame=self._blame(),
+                words=self._words(),
+                monotonic_ns=self._died_ns,
+                random=self._random,
+            )
+            await self._give_back(conn, rescue)
+            await self._record_end(conn)
+        self._log(rescue)
+
+    async def _give_back(self, conn: AsyncConnection[Any], rescue: Rescue) -> None:
+        if rescue.released:
+            await self._queries.release_jobs(rescue.released).execute(conn)
+        if rescue.rescheduled:
+            await self._queries.reschedule_jobs(rescue.rescheduled, slot=self._handle.slot).execute(conn)
+        if rescue.buried:
+            await self._queries.bury_jobs(rescue.buried, slot=self._handle.slot).execute(conn)
+
+    async def _record_end(self, conn: AsyncConnection[Any]) -> None:
+        _, finished, failed, late_writes = self._handle.counters()
+        statement = self._queries.end_worker(
+            worker_id=self._handle.worker_id,
+            state="crashed" if self._exit.kind.is_fault else "stopped",
+            exit_code=self._exit.code,
+            exit_signal=self._exit.signal,
+            exit_reason=storable(self._exit.reason, limit=2000),
+            last_output=storable("\n".join(self._exit.last_output)) or None,
+            finished=finished,
+            failed=failed,
+            late_writes=late_writes,
+        )
+        await statement.execute(conn)
+
+    def _blame(self) -> Blame:
+        if self._exit.kind is ExitKind.CRASHED:
+            return Blame.JOBS
+        return Blame.OVERDUE if self._handle.intent is Intent.OVERDUE else Blame.NOBODY
+
+    def _words(self) -> str:
+        if self._exit.kind is not ExitKind.CRASHED:
+            return f"worker {self._handle.worker_id}: {self._exit.reason}"
+        how = self._exit.signal or f"exit code {self._exit.code}"
+        return f"worker died: {how} ({self._handle.worker_id})"
+
+    def _log(self, rescue: Rescue) -> None:
+        for job in rescue.rescheduled:
+            self._logger.warning("job_given_back", job_id=job.id, outcome=str(job.outcome), error=job.error)
+        for letter in rescue.buried:
+            self._logger.error("job_dead", job_id=letter.id, error=letter.error, reason=str(letter.reason))
+        if rescue.released:
+            self._logger.info("jobs_handed_back", count=len(rescue.released))

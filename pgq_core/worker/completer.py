@@ -1,0 +1,287 @@
+"""Writes outcomes in batches: at once when nothing else waits, by size otherwise. Holds them while it cannot."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, TypeVar
+
+import psycopg
+from psycopg import AsyncConnection
+
+from pgq_core.database import connect
+from pgq_core.errors import DatabaseUnavailable
+from pgq_core.logs import RepeatedTrouble, get_logger
+from pgq_core.queries import Queries, Statement
+from pgq_core.queries.claims import BuriedJob, ClaimedRow, FinishedJob
+from pgq_core.service import Pauses
+from pgq_core.worker.attempt import Attempt, Verdict, Write
+from pgq_core.worker.batch import Batch, simplified
+from pgq_core.worker.job_log import JobLog
+from pgq_core.worker.marks import Marks
+
+BATCH: Final = 500
+"""Rows of one statement; larger ones cost the overlap of claim, work and write (measured: 500 is best)."""
+LINGER: Final = 0.005
+"""Seconds that a small batch waits for company while more work is at hand."""
+CALL_LIMIT: Final = 30.0
+"""Seconds after which an answer is no longer waited for."""
+_ROW_FAULTS: Final = ("21", "22", "23", "54")
+"""SQLSTATE classes that name a fault of a value, not of the server."""
+
+T = TypeVar("T")
+
+
+class Completer:
+    """The end of the corridor. `on_written` gets the attempts whose outcome is final, written or refused."""
+
+    def __init__(
+        self,
+        dsn: str,
+        queries: Queries,
+        marks: Marks,
+        log: JobLog,
+        *,
+        worker_id: str,
+        slot: int,
+        has_more_work: Callable[[], bool],
+        on_written: Callable[[Sequence[Attempt]], None],
+        on_retry: Callable[[float], None],
+        on_change: Callable[[], None],
+    ) -> None:
+        self._dsn = dsn
+        self._queries = queries
+        self._marks = marks
+        self._log = log
+        self._worker_id = worker_id
+        self._slot = slot
+        self._has_more_work = has_more_work
+        self._on_written = on_written
+        self._on_retry = on_retry
+        self._on_change = on_change
+        self._attempts: deque[Attempt] = deque()
+        self._letters: deque[BuriedJob] = deque()
+        self._released: deque[ClaimedRow] = deque()
+        self._conn: AsyncConnection[Any] | None = None
+        self._work = asyncio.Event()
+        self._empty = asyncio.Event()
+        self._empty.set()
+        self._closing = asyncio.Event()
+        self._is_careful = False
+        """One of the waiting rows makes its statement fail: they are written one by one."""
+        self.is_in_trouble = False
+        """Outcomes cannot be written right now: nothing new should be claimed."""
+        self._pauses = Pauses()
+        self._trouble = RepeatedTrouble(get_logger("pgq.worker", worker_id=worker_id))
+
+    def add(self, attempt: Attempt) -> None:
+        """An attempt that has ended; its `write` says how."""
+        self._attempts.append(attempt)
+        self._wake()
+
+    def bury(self, letter: BuriedJob) -> None:
+        """A job that ends without having run."""
+        self._letters.append(letter)
+        self._wake()
+
+    def release(self, rows: Iterable[ClaimedRow]) -> None:
+        """Jobs that were claimed and have not started."""
+        self._released.extend(rows)
+        if self._released:
+            self._wake()
+
+    def is_empty(self) -> bool:
+        return self._empty.is_set()
+
+    async def wait_until_empty(self) -> None:
+        """Until everything is written."""
+        await self._empty.wait()
+
+    async def run(self) -> None:
+        """Until `close`; writes what it is given, as long as it takes."""
+        while not self._closing.is_set():
+            await self._work.wait()
+            self._work.clear()
+            while not self._closing.is_set() and self._has_something():
+                if len(self._attempts) < BATCH and self._has_more_work():
+                    await asyncio.sleep(LINGER)
+                await self._write_or_wait()
+            self._empty.set()
+
+    async def close(self) -> None:
+        self._closing.set()
+        self._work.set()
+        await self._drop()
+
+    async def connection(self) -> AsyncConnection[Any]:
+        """The open connection; statements of several tasks wait for each other on it."""
+        if self._conn is None or self._conn.closed:
+            self._conn = await connect(self._dsn, application_name="pgq worker: finish", pinned_plans=True)
+        return self._conn
+
+    def _wake(self) -> None:
+        self._empty.clear()
+        self._work.set()
+
+    def _has_something(self) -> bool:
+        return bool(self._attempts or self._letters or self._released)
+
+    async def _write_or_wait(self) -> None:
+        batch = self._take()
+        try:
+            async with asyncio.timeout(CALL_LIMIT):
+                await self._write(batch)
+        except (psycopg.Error, DatabaseUnavailable, OSError, TimeoutError) as error:
+            self._put_back(batch)
+            if isinstance(error, psycopg.Error) and (error.sqlstate or "").startswith(_ROW_FAULTS):
+                self._simplify(batch, error)
+            else:
+                await self._wait_for_database(error)
+        else:
+            if self.is_in_trouble:
+                self.is_in_trouble = False
+                self._trouble.over("outcomes_written_again")
+                self._pauses.reset()
+                self._on_change()
+
+    def _take(self) -> Batch:
+        batch = Batch(is_repeated=self.is_in_trouble)
+        count = 1 if self._is_careful else BATCH
+        while self._attempts and len(batch) < count:
+            batch.add(self._attempts.popleft())
+        while self._letters and len(batch) < count:
+            batch.letters.append((self._letters.popleft(), None))
+        while self._released and len(batch) < count:
+            batch.released.append(self._released.popleft())
+        return batch
+
+    def _put_back(self, batch: Batch) -> None:
+        """What was not written, in front of what came later."""
+        self._attempts.extendleft(reversed(batch.attempts()))
+        self._letters.extendleft(reversed([letter for letter, attempt in batch.letters if attempt is None]))
+        self._released.extendleft(reversed(batch.released))
+
+    async def _wait_for_database(self, error: Exception) -> None:
+        await self._drop()
+        self._trouble.say("outcomes_held", error, count=len(self._attempts))
+        if not self.is_in_trouble:
+            self.is_in_trouble = True
+            self._on_change()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._pauses.next()):
+                await self._closing.wait()
+
+    def _simplify(self, batch: Batch, error: psycopg.Error) -> None:
+        """One of the rows is at fault: they go one by one, and what cannot be stored is replaced by words."""
+        if not self._is_careful:
+            self._is_careful = True
+            return
+        self._trouble.say("outcome_not_storable", error)
+        for attempt in batch.attempts():
+            if attempt.is_simplified:
+                # Refused in its plainest form too: left to the reaper, which writes a plainer one still.
+                self._attempts.remove(attempt)
+                self._on_written([attempt])
+            else:
+                attempt.is_simplified = True
+                attempt.write = simplified(attempt.write, error)
+
+    async def _write(self, batch: Batch) -> None:
+        """One statement per kind of outcome; each empties its part of the batch when it is through."""
+        if batch.finished:
+            await self._finish(batch)
+        if batch.rescheduled:
+            await self._reschedule(batch)
+        if batch.letters:
+            await self._bury(batch)
+        if batch.released:
+            await self._release(batch)
+        self._settle(batch.unwritten)
+        batch.unwritten.clear()
+        if not self._attempts:
+            self._is_careful = False
+
+    async def _finish(self, batch: Batch) -> None:
+        writes = [write for write, _ in batch.finished]
+        statement = self._queries.finish_jobs(writes, worker_id=self._worker_id, slot=self._slot)
+        ours = set(await self._fetch(statement, writes))
+        done, batch.finished = batch.finished, []
+        succeeded = 0
+        for write, attempt in done:
+            if write.id in ours:
+                succeeded += 1
+                self._log.finished(attempt, write)
+            else:
+                self._count_late(attempt, batch)
+        self._marks.finished += succeeded
+        self._on_written([attempt for _, attempt in done])
+
+    async def _reschedule(self, batch: Batch) -> None:
+        writes = [write for write, _ in batch.rescheduled]
+        rows = {
+            row.id: row for row in await self._fetch(self._queries.reschedule_jobs(writes, slot=self._slot), writes)
+        }
+        done, batch.rescheduled = batch.rescheduled, []
+        for write, attempt in done:
+            if write.id in rows:
+                self._marks.failed += write.charge
+                self._log.rescheduled(attempt, write, rows[write.id])
+                if write.delay is not None:
+                    self._on_retry(write.delay)
+            else:
+                self._count_late(attempt, batch)
+        self._on_written([attempt for _, attempt in done])
+
+    async def _bury(self, batch: Batch) -> None:
+        writes = [write for write, _ in batch.letters]
+        rows = await self._fetch(self._queries.bury_jobs(writes, slot=self._slot), writes)
+        ours = {row.job_id for row in rows}
+        done, batch.letters = batch.letters, []
+        for write, attempt in done:
+            if write.id in ours:
+                self._marks.failed += 1
+                self._log.died(write, attempt)
+            elif attempt is not None:
+                self._count_late(attempt, batch)
+        self._on_written([attempt for _, attempt in done if attempt is not None])
+
+    async def _release(self, batch: Batch) -> None:
+        claims = [(row.id, row.claim_token) for row in batch.released]
+        rows = await self._queries.release_jobs(claims).fetch_all(await self.connection())
+        self._log.handed_back(rows)
+        batch.released.clear()
+
+    async def _fetch(self, statement: Statement[T], writes: Sequence[Write]) -> list[T]:
+        conn = await self.connection()
+        try:
+            return await statement.fetch_all(conn)
+        except psycopg.errors.CheckViolation:  # no partition for the day on which one of the runs started
+            earliest = min((write.started for write in writes if write.started is not None), default=None)
+            await self._queries.ensure_partitions(days_ahead=1, from_epoch=earliest).execute(conn)
+            return await statement.fetch_all(conn)
+
+    def _settle(self, attempts: Sequence[Attempt]) -> None:
+        """Attempts that need no write: committed in their own transaction, or no longer ours."""
+        for attempt in attempts:
+            if attempt.is_written and isinstance(attempt.write, FinishedJob):
+                self._marks.finished += 1
+                self._log.finished(attempt, attempt.write)
+            elif attempt.verdict is not Verdict.DROP:
+                self._marks.late_writes += 1
+                self._log.refused(attempt)
+        if attempts:
+            self._on_written(attempts)
+
+    def _count_late(self, attempt: Attempt, batch: Batch) -> None:
+        # After a lost connection nobody knows whether the first try got through: then it is no late write.
+        if not batch.is_repeated:
+            self._marks.late_writes += 1
+            self._log.refused(attempt)
+
+    async def _drop(self) -> None:
+        conn, self._conn = self._conn, None
+        if conn is not None:
+            with contextlib.suppress(Exception):  # it may be broken in any way
+                await conn.close()

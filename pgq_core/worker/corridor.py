@@ -1,0 +1,190 @@
+"""The corridor of one runner put together: producer -> executor -> completer, on two connections."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any
+
+from psycopg import AsyncConnection
+from psycopg.types.json import set_json_loads
+
+from pgq_core.domain.payload import decode_any
+from pgq_core.handlers import Registry, Resources
+from pgq_core.listener import Listener
+from pgq_core.queries import Queries
+from pgq_core.worker.announcement import Announcer
+from pgq_core.worker.attempt import Attempt, Verdict
+from pgq_core.worker.calls import Calls
+from pgq_core.worker.clock import DatabaseClock
+from pgq_core.worker.completer import Completer
+from pgq_core.worker.endings import Endings
+from pgq_core.worker.executor import Executor
+from pgq_core.worker.job_log import JobLog
+from pgq_core.worker.marks import Marks
+from pgq_core.worker.producer import Producer
+from pgq_core.worker.protocol import RunnerOrders
+from pgq_core.worker.spec import served_queues
+from pgq_core.worker.transactional import JobTransactions
+
+UNWINDING = 0.5
+"""Seconds that interrupted coroutines have for their `finally`."""
+
+
+class Corridor:
+    """Opens, runs and drains the three stations."""
+
+    def __init__(
+        self,
+        orders: RunnerOrders,
+        registry: Registry,
+        marks: Marks,
+        resources: Resources,
+        *,
+        on_stuck: Callable[[str], None],
+    ) -> None:
+        settings = orders.settings
+        self._dsn = settings.dsn or ""
+        queries = Queries(settings.db_schema)
+        clock, random = DatabaseClock(), Random()  # noqa: S311 - jitter, no secret
+        self._marks = marks
+        self._log = JobLog(orders.worker_id, keep_all=settings.log_jobs == "all", debug=settings.log_level == "debug")
+        self.listener = Listener(
+            self._dsn,
+            settings.db_schema,
+            application_name="pgq worker: claim",
+            pinned_plans=True,
+            prepare=_read_json_with_care,
+        )
+        self.completer = Completer(
+            self._dsn,
+            queries,
+            marks,
+            self._log,
+            worker_id=orders.worker_id,
+            slot=orders.slot,
+            has_more_work=lambda: bool(self.executor.ready),
+            on_written=self._forget,
+            on_retry=lambda delay: self.producer.due_in(delay),  # noqa: PLW0108 - the producer comes last
+            on_change=lambda: self.producer.wake(),  # noqa: PLW0108 - the same
+        )
+        self._transactions = JobTransactions(self._dsn, queries, worker_id=orders.worker_id, slot=orders.slot)
+        endings = Endings(orders.worker_id, clock, random)
+        calls = Calls(
+            registry,
+            self._transactions,
+            endings,
+            resources,
+            worker_id=orders.worker_id,
+            concurrency=orders.concurrency,
+        )
+        self.executor = Executor(
+            registry,
+            calls,
+            endings,
+            marks,
+            self.completer,
+            concurrency=orders.concurrency,
+            job_timeout=settings.job_timeout,
+            grace=settings.grace,
+            on_room=lambda: self.producer.wake(),  # noqa: PLW0108 - the same
+            on_stuck=on_stuck,
+        )
+        self.producer = Producer(
+            self.listener,
+            self.executor,
+            self.completer,
+            queries=queries,
+            clock=clock,
+            log=self._log,
+            worker_id=orders.worker_id,
+            queues=served_queues(orders.queues),
+            job_types=registry.types,
+            poll=settings.poll,
+            burst=orders.burst,
+            random=random,
+        )
+        self.announcer = Announcer(self.completer, queries, registry, worker_id=orders.worker_id)
+        self._tasks: list[asyncio.Task[None]] = []
+        self._never = asyncio.Event()
+
+    async def open(self) -> None:
+        """Both connections, and the announcement. Raises what the database raises."""
+        await self.listener.connection()
+        await self.announcer.run_once()
+
+    def start(self) -> Sequence[asyncio.Task[None]]:
+        """The stations' tasks; the producer's comes first."""
+        self._tasks = [
+            asyncio.create_task(self.producer.run(), name="producer"),
+            asyncio.create_task(self.completer.run(), name="completer"),
+            asyncio.create_task(self._tend(), name="tender"),
+        ]
+        return self._tasks
+
+    async def stop_claiming(self, timeout: float) -> None:
+        """No claim after this; what was claimed and has not started is on its way back."""
+        self.producer.stop()
+        producer = self._tasks[0]
+        await asyncio.wait([producer], timeout=timeout)
+        producer.cancel()  # when a claim hangs: what it may have claimed, our keeper gives back
+        self.completer.release(self.executor.take_unstarted())
+
+    async def finish_running(self, timeout: float, hurry: asyncio.Event) -> bool:
+        """Waits for what runs. False when something still did at the end, or somebody was in a hurry."""
+        quiet = asyncio.ensure_future(self.executor.wait_until_quiet())
+        hurried = asyncio.ensure_future(hurry.wait())
+        try:
+            await asyncio.wait([quiet, hurried], timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+            return quiet.done()
+        finally:
+            quiet.cancel()
+            hurried.cancel()
+
+    async def interrupt(self, verdict: Verdict) -> None:
+        """Stops what can be stopped, and lets it unwind for a moment."""
+        self.executor.interrupt(verdict)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(UNWINDING):
+                await self.executor.wait_until_quiet()
+
+    async def write_out(self, timeout: float) -> bool:
+        """Whether all outcomes are written within `timeout`."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                await self.completer.wait_until_empty()
+        self._log.flush()
+        return self.completer.is_empty()
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await self.completer.close()
+        await self.listener.close()
+        await self._transactions.close()
+
+    def _forget(self, attempts: Sequence[Attempt]) -> None:
+        self.executor.forget(attempts)
+        if self.executor.low_water >= 0 and not self.executor.ready:
+            self.producer.wake()
+
+    async def _tend(self) -> None:
+        """Once a second: the counter that the keeper shows, and the summary lines of the log."""
+        announcing = asyncio.create_task(self._announce_again())
+        try:
+            while True:
+                await asyncio.sleep(1.0)
+                self._log.flush()
+        finally:
+            announcing.cancel()
+
+    async def _announce_again(self) -> None:
+        await asyncio.sleep(self.announcer.interval)
+        await self.announcer.run(self._never)
+
+
+def _read_json_with_care(conn: AsyncConnection[Any]) -> None:
+    """One payload that Python cannot read must not make a whole claim unreadable."""
+    set_json_loads(decode_any, conn)

@@ -1,0 +1,105 @@
+"""One line per transition of a job; above a thousand successes a second one summary per second and queue."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from pgq_core.logs import get_logger
+from pgq_core.queries.claims import BuriedJob, ClaimedRow, FinishedJob, RescheduledJob, RescheduledRow
+from pgq_core.queries.upkeep import ReleasedRow
+from pgq_core.worker.attempt import Attempt
+
+LINES_PER_SECOND: Final = 1000
+_SHOWN_IDS: Final = 20
+
+
+class JobLog:
+    """Never the payload. Rendering happens only for lines that are written."""
+
+    def __init__(self, worker_id: str, *, keep_all: bool, debug: bool) -> None:
+        self._logger = get_logger("pgq.worker", worker_id=worker_id).bind()
+        self._keep_all = keep_all
+        self._debug = debug
+        self._second = 0
+        self._lines = 0
+        self._unsaid: Counter[str] = Counter()
+
+    def claimed(self, rows: list[ClaimedRow]) -> None:
+        if self._debug:
+            for row in rows:
+                self._logger.debug("job_claimed", **_facts(row))
+
+    def started(self, attempt: Attempt) -> None:
+        if self._debug:
+            self._logger.debug("job_started", **_facts(attempt.row))
+
+    def finished(self, attempt: Attempt, write: FinishedJob) -> None:
+        if write.outcome == "succeeded" and not self._may_say(attempt):
+            return
+        event = f"job_{write.outcome}"
+        self._logger.info(event, **_facts(attempt.row), duration_ms=_duration(attempt), note=write.error)
+
+    def rescheduled(self, attempt: Attempt, write: RescheduledJob, row: RescheduledRow) -> None:
+        event = f"job_{'cancelled' if row.retry_at is None else write.outcome}"
+        self._logger.warning(
+            event,
+            **_facts(attempt.row),
+            duration_ms=_duration(attempt),
+            error=write.error,
+            error_class=write.error_class,
+            retry_at=None if row.retry_at is None else row.retry_at.isoformat(),
+        )
+
+    def died(self, write: BuriedJob, attempt: Attempt | None) -> None:
+        facts: dict[str, object] = {"job_id": write.id} if attempt is None else _facts(attempt.row)
+        self._logger.error(
+            "job_dead",
+            **facts,
+            duration_ms=None if attempt is None else _duration(attempt),
+            error=write.error,
+            error_class=write.error_class,
+            reason=str(write.reason),
+        )
+
+    def handed_back(self, rows: Sequence[ReleasedRow]) -> None:
+        """Claimed, and given back without having started."""
+        ids = [row.id for row in rows if not row.is_cancelled]
+        if ids:
+            self._logger.info("jobs_handed_back", count=len(ids), job_ids=ids[:_SHOWN_IDS])
+        for row in rows:
+            if row.is_cancelled:
+                self._logger.info("job_cancelled", job_id=row.id)
+
+    def refused(self, attempt: Attempt) -> None:
+        """The job was no longer ours; its new owner decides."""
+        self._logger.warning("late_write_refused", **_facts(attempt.row), duration_ms=_duration(attempt))
+
+    def flush(self) -> None:
+        """Says what the last second kept back."""
+        for queue, count in self._unsaid.items():
+            self._logger.info("jobs_succeeded", queue=queue, count=count)
+        self._unsaid.clear()
+
+    def _may_say(self, attempt: Attempt) -> bool:
+        if self._keep_all:
+            return True
+        second = int(time.monotonic())
+        if second != self._second:
+            self.flush()
+            self._second, self._lines = second, 0
+        self._lines += 1
+        if self._lines <= LINES_PER_SECOND:
+            return True
+        self._unsaid[attempt.row.queue] += 1
+        return False
+
+
+def _facts(row: ClaimedRow) -> dict[str, object]:
+    return {"job_id": row.id, "job_type": row.job_type, "queue": row.queue, "attempt": row.attempts + 1}
+
+
+def _duration(attempt: Attempt) -> float:
+    return round((attempt.finished - attempt.started) * 1000, 3)

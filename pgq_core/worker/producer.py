@@ -1,0 +1,272 @@
+"""Claims batches into free slots; sleeps when there is nothing to claim, and wakes up in time.
+
+Polling is the truth: a notification only ends a sleep early. Before it sleeps, a worker says so, claims once more and
+only then waits, so that a producer who saw nobody waiting cannot leave a job behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from random import Random
+from typing import Any, Final
+
+import psycopg
+from psycopg import AsyncConnection
+
+from pgq_core.errors import DatabaseUnavailable
+from pgq_core.listener import Listener
+from pgq_core.logs import RepeatedTrouble, get_logger
+from pgq_core.queries import Queries
+from pgq_core.queries.claims import ClaimedRow
+from pgq_core.service import Pauses
+from pgq_core.worker.clock import DatabaseClock
+from pgq_core.worker.completer import Completer
+from pgq_core.worker.executor import Executor
+from pgq_core.worker.job_log import JobLog
+from pgq_core.worker.pace import LARGEST_CLAIM
+from pgq_core.worker.rotation import Rotation
+from pgq_core.worker.spec import ServedQueue
+from pgq_core.worker.suspects import Suspects
+
+CALL_LIMIT: Final = 30.0
+FIRST_PAUSES: Final = (0.005, 0.02, 0.1)
+"""Seconds between the claims of a worker that has just run dry; then it polls."""
+STILL_AWAKE: Final = 0.05
+"""Seconds that a busy worker goes on being notified: light load would else write its wish again for every job."""
+PROMOTED_AT_ONCE: Final = 1000
+
+
+class Producer:
+    """The beginning of the corridor: one task, one connection, which also listens."""
+
+    def __init__(
+        self,
+        listener: Listener,
+        executor: Executor,
+        completer: Completer,
+        *,
+        queries: Queries,
+        clock: DatabaseClock,
+        log: JobLog,
+        worker_id: str,
+        queues: Sequence[ServedQueue],
+        job_types: Sequence[str],
+        poll: float,
+        burst: bool,
+        random: Random,
+    ) -> None:
+        self._listener = listener
+        self._queries = queries
+        self._executor = executor
+        self._completer = completer
+        self._clock = clock
+        self._log = log
+        self._worker_id = worker_id
+        self._rotation = Rotation(queues)
+        self._names = [queue.name for queue in queues]
+        self._job_types = list(job_types)
+        self._poll = poll
+        self._burst = burst
+        self._is_stopping = False
+        self._pauses = Pauses()
+        self._trouble = RepeatedTrouble(get_logger("pgq.worker", worker_id=worker_id))
+        self._is_flagged = False
+        """Producers notify us."""
+        self._busy_since = 0.0
+        self._dry_turns = 0
+        """Claims in a row that found nothing."""
+        self._hears_of_jobs = False
+        self._promote_at = 0.0
+        self._look_at = 0.0
+        self._ended_at_last_look = -1
+        self._stuck_at = -1
+        """`Executor.ended` when jobs were handed back since no slot became free for them."""
+        self._suspects = Suspects(random)
+
+    def wake(self) -> None:
+        """There is room again, or something changed."""
+        self._listener.wake()
+
+    def due_in(self, seconds: float) -> None:
+        """A job of ours is due in so many seconds: its retry must not wait for the next poll."""
+        at = time.monotonic() + seconds
+        if at < self._promote_at:
+            self._promote_at = at
+            self._listener.wake()
+
+    def stop(self) -> None:
+        """Claims nothing any more; a claim that is under way is still taken in."""
+        self._is_stopping = True
+        self._listener.wake()
+
+    async def run(self) -> None:
+        """Until `stop`, or, in a burst, until nothing is left to do."""
+        while not self._is_stopping:
+            try:
+                async with asyncio.timeout(CALL_LIMIT):
+                    pause = await self._turn(await self._listener.connection())
+            except (psycopg.Error, DatabaseUnavailable, OSError, TimeoutError) as error:
+                await self._listener.drop()
+                self._is_flagged = False
+                self._trouble.say("claims_wait_for_database", error)
+                await self._listener.wait(self._pauses.next())
+                continue
+            self._trouble.over("claims_work_again")
+            self._pauses.reset()
+            if self._burst and self._has_run_dry():
+                return
+            if pause > 0 and not self._is_stopping:
+                await self._rest(pause)
+
+    async def _turn(self, conn: AsyncConnection[Any]) -> float:
+        """Everything that is due now; answers how long to rest."""
+        now = time.monotonic()
+        if now >= self._look_at:
+            await self._look_around(conn, now)
+        if now >= self._promote_at:
+            await self._promote(conn)
+        wanted = self._wanted(now)
+        if wanted > 0:
+            return await self._claim(conn, wanted)
+        if self._suspects.may_run_now(self._executor.is_idle(), now):
+            return await self._claim_suspect(conn)
+        return await self._stay_busy(conn, now)
+
+    async def _rest(self, pause: float) -> None:
+        now = time.monotonic()
+        words = await self._listener.wait(max(min(pause, self._promote_at - now, self._look_at - now), 0.0))
+        self._executor.low_water = -1
+        if "jobs" in words:
+            self._dry_turns = 0
+            self._hears_of_jobs = True
+        if "cancel" in words:
+            self._look_at = 0.0
+
+    # Claiming
+
+    def _wanted(self, now: float) -> int:
+        """How many jobs to claim now."""
+        executor = self._executor
+        if self._completer.is_in_trouble or self._suspects.holds_claims_back(executor.is_idle(), now):
+            return 0
+        in_hand, ahead = executor.in_hand(), self._ahead()
+        if in_hand >= executor.concurrency and len(executor.ready) > ahead // 2:
+            return 0
+        return min(executor.concurrency + ahead - in_hand, LARGEST_CLAIM)
+
+    def _ahead(self) -> int:
+        """How many may wait here beside those that run: none behind jobs that turned out to be long."""
+        if self._executor.ended == self._stuck_at:
+            return 0
+        return self._executor.pace.ahead(self._executor.concurrency)
+
+    async def _claim(self, conn: AsyncConnection[Any], wanted: int) -> float:
+        found = 0
+        for queue in self._rotation.order():
+            statement = self._queries.claim_jobs(
+                queue=queue,
+                worker_id=self._worker_id,
+                limit=wanted - found,
+                job_types=self._job_types,
+                lease=None,
+            )
+            found += self._take_in(await statement.fetch_all(conn))
+            if found >= wanted or self._is_stopping:
+                break
+        if found:
+            self._dry_turns = 0
+            return 0.0
+        return await self._run_dry(conn)
+
+    def _take_in(self, rows: list[ClaimedRow]) -> int:
+        if rows:
+            self._clock.set(rows[-1].claimed_at_epoch)
+            self._log.claimed(rows)
+            if self._is_stopping:
+                self._completer.release(rows)
+            else:
+                self._executor.offer(rows)
+        return len(rows)
+
+    async def _run_dry(self, conn: AsyncConnection[Any]) -> float:
+        """Nothing to claim: say that we sleep, look once more, then sleep a little longer each time."""
+        if self._hears_of_jobs:  # what came may be due a little later
+            self._hears_of_jobs = False
+            if await self._promote(conn):
+                return 0.0
+        if self._suspects.may_run_now(self._executor.is_idle(), time.monotonic()):
+            pause = await self._claim_suspect(conn)
+            if pause == 0.0:
+                return 0.0
+        if not self._is_flagged:
+            await self._flag(conn, waiting=True)
+            return 0.0
+        self._busy_since = 0.0
+        self._executor.low_water = 0 if self._burst else -1
+        self._dry_turns += 1
+        return FIRST_PAUSES[self._dry_turns - 1] if self._dry_turns <= len(FIRST_PAUSES) else self._poll
+
+    async def _stay_busy(self, conn: AsyncConnection[Any], now: float) -> float:
+        """No room: wait for some. Who has been busy for a while needs no notification."""
+        self._busy_since = self._busy_since or now
+        if self._is_flagged and now - self._busy_since > STILL_AWAKE:
+            await self._flag(conn, waiting=False)
+        executor = self._executor
+        executor.low_water = self._ahead() // 2
+        if self._wanted(time.monotonic()) > 0:
+            return 0.0
+        return STILL_AWAKE if self._is_flagged else self._poll
+
+    async def _flag(self, conn: AsyncConnection[Any], *, waiting: bool) -> None:
+        await self._queries.set_waiting(worker_id=self._worker_id, waiting=waiting).execute(conn)
+        self._is_flagged = waiting
+
+    def _has_run_dry(self) -> bool:
+        return self._dry_turns > 1 and self._executor.is_idle() and self._completer.is_empty()
+
+    # Suspects run alone
+
+    async def _claim_suspect(self, conn: AsyncConnection[Any]) -> float:
+        statement = self._queries.claim_suspect_job(
+            queues=self._names, worker_id=self._worker_id, job_types=self._job_types
+        )
+        rows = await statement.fetch_all(conn)
+        self._suspects.claimed(is_found=bool(rows), now=time.monotonic())
+        return 0.0 if self._take_in(rows) else self._poll
+
+    # What has to be looked at from time to time
+
+    async def _look_around(self, conn: AsyncConnection[Any], now: float) -> None:
+        self._look_at = now + self._poll
+        if not self._executor.is_idle():
+            requests = set(await self._queries.list_cancel_requests(worker_id=self._worker_id).fetch_all(conn))
+            if requests:
+                self._completer.release(self._executor.take_cancelled(requests))
+                self._executor.cancel(requests)
+        self._hand_back_stuck()
+        if self._suspects.wants_to_look(now) and not self._executor.is_idle():
+            statement = self._queries.has_due_suspect(queues=self._names, job_types=self._job_types)
+            self._suspects.looked(is_waiting=bool(await statement.fetch_one(conn)), now=now)
+
+    def _hand_back_stuck(self) -> None:
+        """Jobs that wait here behind long ones, while other workers may be idle, go back."""
+        ended, self._ended_at_last_look = self._ended_at_last_look, self._executor.ended
+        if self._executor.ready and ended == self._executor.ended:
+            self._stuck_at = ended
+            self._completer.release(self._executor.take_unstarted())
+
+    async def _promote(self, conn: AsyncConnection[Any]) -> bool:
+        """Due retries start even when no maintenance runs anywhere. Answers whether there were any."""
+        statement = self._queries.promote_due_jobs(
+            queues=self._names, limit=PROMOTED_AT_ONCE, except_worker=self._worker_id
+        )
+        row = await statement.fetch_one(conn)
+        if row is None:
+            return False
+        rest = self._poll if row.next_due_in is None else min(max(row.next_due_in, 0.001), self._poll)
+        self._promote_at = time.monotonic() + (0.0 if row.promoted >= PROMOTED_AT_ONCE else rest)
+        if row.promoted:
+            self._dry_turns = 0
+        return row.promoted > 0
