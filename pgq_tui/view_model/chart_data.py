@@ -55,6 +55,11 @@ class ChartData:
         return any(value is not None for one in (*self.series, *self.lines) for value in one.values)
 
     @property
+    def phase(self) -> float:
+        """Where the buckets lie between whole multiples of their length; columns take the same places."""
+        return self.times[0].timestamp() % self.bucket.total_seconds() if self.times else 0.0
+
+    @property
     def end(self) -> float:
         """Where the picture ends, in seconds: at the end of the last bucket while that is fresh, else now."""
         now = self.now.timestamp()

@@ -153,15 +153,15 @@ class Grid(NamedTuple):
         return column if 0 <= column < self.columns else None
 
 
-def time_grid(end: float, window: float, columns: int) -> Grid:
-    """The grid of `columns` columns that ends with the column holding `end`.
+def time_grid(end: float, window: float, columns: int, *, phase: float = 0.0) -> Grid:
+    """The grid of `columns` columns that ends with the column holding `end`; one of its edges is at `phase`.
 
-    >>> time_grid(1000.0, 100.0, 10), time_grid(1004.0, 100.0, 10).start
-    (Grid(start=900.0, per_column=10.0, columns=10), 910.0)
+    >>> time_grid(1000.0, 100.0, 10), time_grid(1004.0, 100.0, 10).start, time_grid(1004.0, 100.0, 10, phase=3).start
+    (Grid(start=900.0, per_column=10.0, columns=10), 910.0, 913.0)
     """
     per_column = max(window, 1e-3) / max(columns, 1)
-    last = math.ceil(end / per_column - 1e-9)
-    return Grid((last - columns) * per_column, per_column, columns)
+    last = math.ceil((end - phase) / per_column - 1e-6)
+    return Grid((last - columns) * per_column + phase, per_column, columns)
 
 
 def column_values(

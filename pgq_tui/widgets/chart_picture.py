@@ -64,10 +64,11 @@ class ChartPicture:
         plot_rows = max(rows - self._has_marks, 1)
         window = data.window.total_seconds()
         # The axis is as wide as its labels, and its labels depend on the values that the other columns show.
-        rough = highest_value(data, time_grid(data.end, window, max(size.width - _COLUMNS_FOR_AXIS // 2, 1)))
+        guess = max(size.width - _COLUMNS_FOR_AXIS // 2, 1)
+        rough = highest_value(data, time_grid(data.end, window, guess, phase=data.phase))
         self.axis = _steady_axis(rough, plot_rows, axis_before)
         self.gutter = self._gutter_width(size.width)
-        self.grid = time_grid(data.end, window, max(size.width - self.gutter, 1))
+        self.grid = time_grid(data.end, window, max(size.width - self.gutter, 1), phase=data.phase)
         self._height = size.height
         self._paint = ChartPaint(data, around.palette, around.surface, plot_rows)
 

@@ -78,7 +78,7 @@ class ConfirmDialog(Dialog[bool]):
         super().on_mount()
         view = self._confirmation
         box = self.query_one(DialogBox)
-        context = self.styled(view.context, Token.PROTECTED) if view.context else Text()
+        context = self.styled(one_line(view.context, 20, glyphs=self.glyphs), Token.PROTECTED)
         box.set_title(self.styled(one_line(view.title, 60, glyphs=self.glyphs), view.token), context)
         self.query_one("#confirm-cancel", DialogButton).focus()
 

@@ -17,7 +17,7 @@ from pgq_tui.view_model.palette import Token
 from pgq_tui.view_model.safe_text import one_line
 from pgq_tui.widgets.dialog import Dialog, DialogBox
 
-_KEYS_WIDTH, _LABEL_WIDTH = 16, 24
+_KEYS_WIDTH, _LABEL_WIDTH = 14, 20
 
 
 class HelpOverlay(Dialog[str | None]):

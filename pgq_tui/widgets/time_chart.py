@@ -157,7 +157,8 @@ class TimeChart(Panel, can_focus=True):
         palette = self.palette
         left = Text().append(one_line(self._title, 60, glyphs=self.glyphs), palette.style(Token.TEXT))
         if self._note:
-            left.append(f" {self.glyphs.separator} {self._note}", palette.style(Token.DIM))
+            note = one_line(self._note, 40, glyphs=self.glyphs)
+            left.append(f" {self.glyphs.separator} {note}", palette.style(Token.DIM))
         if self._data is None:
             self.set_title(left)
             return
