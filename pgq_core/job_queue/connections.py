@@ -39,6 +39,7 @@ class Target:
             self.dsn,
             application_name=self.application_name,
             statement_timeout=self.timeout,
+            pinned_plans=True,
             is_pooled=not self.prepare,
         )
 

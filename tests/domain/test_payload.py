@@ -79,7 +79,7 @@ def nested(depth: int) -> list[Any]:
     return value
 
 
-ACCEPTED = [
+ACCEPTED: list[tuple[Any, str]] = [
     ({}, "{}"),
     ([], "[]"),
     ((), "[]"),
@@ -125,7 +125,7 @@ def test_the_exact_way_agrees_with_the_quick_one(value: object, text: str) -> No
     assert decode(encode([None, value])) == [None, decode(text)]
 
 
-REFUSED = [
+REFUSED: list[tuple[Any, str, str]] = [
     (float("nan"), "data", "NaN"),
     ({"a": [1, float("inf")]}, "data.a[1]", "Infinity"),
     ({"a": {"b c": Decimal("NaN")}}, 'data.a["b c"]', "NaN"),
@@ -223,10 +223,10 @@ class Broken:
 
 class BrokenModel(BaseModel):
     @property
-    def dict(self) -> Any:  # type: ignore[override]
+    def dict(self) -> Any:
         raise RuntimeError
 
-    def model_dump(self, **kwargs: object) -> Any:  # type: ignore[override]
+    def model_dump(self, **kwargs: object) -> Any:
         raise KeyError(Broken())
 
 

@@ -15,7 +15,7 @@ from pgq_core.domain.job import Job
 from pgq_core.domain.payload import Unreadable
 from pgq_core.domain.retry import RetryPolicy
 from pgq_core.errors import DuplicateHandler, InvalidHandler, InvalidPayload, MalformedData
-from pgq_core.handlers import Handler, Registry
+from pgq_core.handlers import Registry
 
 JOB = Job(id=7, queue="default", type="t", data={"to": ["a"]})
 
@@ -283,7 +283,9 @@ def test_a_handler_enqueues_itself(registry: Registry) -> None:
 
 
 def test_a_ready_handler_moves_to_another_registry(registry: Registry) -> None:
-    made: Handler[..., Any] = registry.handler("t")(lambda data: None)
+    @registry.handler("t")
+    def made(data: object) -> None: ...
+
     other = Registry()
 
     other.include(registry)

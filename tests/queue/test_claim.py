@@ -274,7 +274,7 @@ def test_a_day_without_a_partition_gets_one_when_a_run_ends(queue: JobQueue, con
     for partition in rows(
         conn, "SELECT inhrelid::regclass::text AS name FROM pg_inherits WHERE inhparent = 'job_runs'::regclass"
     ):
-        conn.execute(f"DROP TABLE {partition['name']}")  # type: ignore[arg-type]  # a name from the catalogue
+        conn.execute(f"DROP TABLE {partition['name']}")
 
     queue.complete(finished)
     queue.fail(failed, "e")

@@ -150,6 +150,7 @@ def test_prepared_statements_can_be_switched_off(dsn: str, prepare: bool, statem
         prepared = session.execute("SELECT count(*) FROM pg_prepared_statements").fetchone()
         queue._connections.give_back(session)
 
+    assert prepared is not None
     assert (prepared[0] > 0) is statements
 
 

@@ -228,7 +228,7 @@ async def test_the_asynchronous_queue_answers_the_same(async_queue: AsyncJobQueu
 
 def test_duplicates_work_with_ids_beyond_what_a_float_can_count(queue: JobQueue, conn: Connection[DictRow]) -> None:
     for start in (2**31 - 3, 2**53 - 3):
-        conn.execute(f"ALTER TABLE jobs ALTER COLUMN id RESTART WITH {start}")  # type: ignore[arg-type]  # numbers of our own
+        conn.execute(f"ALTER TABLE jobs ALTER COLUMN id RESTART WITH {start}")
         ids = [queue.enqueue("t").id for _ in range(6)]
         assert ids == list(range(start, start + 6))
         assert queue.get(ids[-1]).id == start + 5

@@ -31,5 +31,10 @@ SELECT i.position::int AS position,
   LEFT JOIN unkeyed u ON u.position = i.position
   LEFT JOIN inserted n ON n.idempotency_key = i.key
   LEFT JOIN input f ON f.key = i.key AND f.nth = 1
-  LEFT JOIN {schema}.job_keys k ON k.key = i.key AND (k.expires_at IS NULL OR k.expires_at > now()) AND n.id IS NULL
+  LEFT JOIN LATERAL (SELECT job_id, payload_hash
+                       FROM {schema}.job_keys
+                      WHERE key = i.key
+                        AND n.id IS NULL
+                        AND (expires_at IS NULL OR expires_at > now())
+                      LIMIT 1) k ON true
  ORDER BY i.position
