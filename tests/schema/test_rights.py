@@ -1,0 +1,231 @@
+"""docs/rights.md word for word: with these grants each role can do its work, and nothing beyond."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from pgq_core.migrate import check_schema, migrate
+from pgq_core.queries import Queries
+from pgq_core.queries.claims import BuriedJob, FinishedJob, RescheduledJob
+from tests.schema.roles import dsn_of, new_role
+from tests.schema.sessions import Session, row, session, value
+from tests.schema.statements import PREPARED, explain
+from tests.support.databases import database_name
+
+PAGE = Path(__file__).parents[2] / "docs" / "rights.md"
+SCHEMA = "q x"
+QUERIES = Queries(SCHEMA)
+NAMES = ("pgq_producer", "pgq_plain_producer", "pgq_worker", "pgq_operator", "pgq_reader")
+
+
+@dataclass(frozen=True)
+class Granted:
+    """A database migrated by its owner into schema `q x`, and the roles that the page was run for."""
+
+    owner_dsn: str
+    roles: dict[str, str]
+    admin_dsn: str
+
+    def dsn(self, name: str) -> str:
+        return dsn_of(self.roles[name], self.admin_dsn, options="-c search_path=")
+
+
+@pytest.fixture
+def granted(empty_dsn: str) -> Iterator[Granted]:
+    with ExitStack() as stack:
+        owner = stack.enter_context(new_role(empty_dsn))
+        roles = {name: stack.enter_context(new_role(empty_dsn)) for name in NAMES}
+        with session(empty_dsn) as admin:
+            admin.execute(f'GRANT CREATE ON DATABASE "{database_name(empty_dsn)}" TO "{owner}"')
+            admin.execute("CREATE TABLE public.jobs (id int PRIMARY KEY, note text)")
+        owner_dsn = dsn_of(owner, empty_dsn)
+        migrate(owner_dsn, SCHEMA)
+        with session(owner_dsn) as conn:
+            for block in page_blocks():
+                conn.execute(for_test(block, roles))
+            conn.execute(f'GRANT USAGE ON SCHEMA "{SCHEMA}" TO "{roles["pgq_plain_producer"]}"')
+        yield Granted(owner_dsn, roles, empty_dsn)
+
+
+def page_blocks() -> list[str]:
+    return re.findall(r"^```sql\n(.*?)^```", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+def for_test(block: str, roles: dict[str, str]) -> str:
+    for name in sorted(roles, key=len, reverse=True):
+        block = re.sub(rf"\b{name}\b", f'"{roles[name]}"', block)
+    return re.sub(r"\bpgq_core\b", f'"{SCHEMA}"', block)
+
+
+def test_the_page_grants_something_to_every_role() -> None:
+    text = "\n".join(page_blocks())
+
+    assert {name for name in NAMES if name in text} == set(NAMES)
+
+
+@pytest.mark.parametrize("name", ["pgq_producer", "pgq_worker", "pgq_operator", "pgq_reader"])
+def test_every_role_passes_the_check_of_the_schema(granted: Granted, name: str) -> None:
+    with session(granted.dsn(name)) as conn:
+        check_schema(conn, SCHEMA)
+
+
+def test_a_plain_producer_can_insert_and_read_nothing(granted: Granted) -> None:
+    insert = f"""INSERT INTO "{SCHEMA}".jobs (queue, payload, idempotency_key)
+                 VALUES ('default', '{{"type": "a"}}', 'k') ON CONFLICT (idempotency_key) DO NOTHING RETURNING id"""
+    with session(granted.dsn("pgq_plain_producer")) as conn:
+        assert value(conn, insert) == 1
+        assert conn.execute(insert).fetchall() == []
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            conn.execute(f'SELECT payload FROM "{SCHEMA}".jobs')
+
+
+def test_a_producer_can_enqueue_by_the_function(granted: Granted) -> None:
+    with session(granted.dsn("pgq_producer")) as conn:
+        call = f"""SELECT "{SCHEMA}".enqueue('a', '{{"n": 1}}', idempotency_key => 'k')"""
+
+        assert value(conn, call) == value(conn, call) == 1
+
+
+def claim(conn: Session, granted: Granted) -> tuple[int, int]:
+    with session(granted.dsn("pgq_producer")) as producer:
+        producer.execute(f"""SELECT "{SCHEMA}".enqueue('a', idempotency_key => gen_random_uuid()::text)""")
+    claimed = QUERIES.claim_jobs(queue="default", worker_id="w", limit=1, job_types=None, lease=None)
+    (job,) = claimed.fetch_all_sync(conn)
+    return job.id, job.claim_token
+
+
+def test_a_worker_can_claim_and_end_jobs_in_every_way(granted: Granted) -> None:
+    with session(granted.dsn("pgq_worker")) as conn:
+        now = value(conn, "SELECT extract(epoch FROM now())::float8")
+
+        finished = QUERIES.finish_jobs([FinishedJob(*claim(conn, granted), now, now)], worker_id="w", slot=0)
+        assert len(finished.fetch_all_sync(conn)) == 1
+        back = RescheduledJob(*claim(conn, granted), "w", None, None, "retried", charge=1, delay=60.0, error="no")
+        assert len(QUERIES.reschedule_jobs([back], slot=0).fetch_all_sync(conn)) == 1
+        dead = BuriedJob(*claim(conn, granted), "w", None, None, "non_retryable", charge=1, error="no")
+        assert len(QUERIES.bury_jobs([dead], slot=0).fetch_all_sync(conn)) == 1
+
+
+def test_a_worker_makes_and_drops_partitions_without_owning_them(granted: Granted) -> None:
+    with session(granted.dsn("pgq_worker")) as conn:
+        assert value(conn, f"""SELECT "{SCHEMA}".ensure_run_partitions('2020-01-01', '2020-01-02')""") == 2
+        assert value(conn, f"""SELECT "{SCHEMA}".drop_run_partition('2020-01-02')""") == "job_runs_20200101"
+        assert value(conn, f"""SELECT "{SCHEMA}".drop_run_partition('2020-01-02')""") is None
+
+
+def test_a_finish_that_needs_a_new_partition_gets_it(granted: Granted) -> None:
+    with session(granted.dsn("pgq_worker")) as conn:
+        finished = QUERIES.finish_jobs([FinishedJob(*claim(conn, granted), 9.5e8, 9.5e8)], worker_id="w", slot=0)
+        with pytest.raises(psycopg.errors.CheckViolation):
+            finished.fetch_all_sync(conn)
+
+        conn.execute(f"""SELECT "{SCHEMA}".ensure_run_partitions(d, d) FROM date(to_timestamp(9.5e8)) d""")
+
+        assert len(finished.fetch_all_sync(conn)) == 1
+
+
+def test_an_operator_can_replay_discard_undo_cancel_and_pause(granted: Granted) -> None:
+    with session(granted.dsn("pgq_worker")) as worker:
+        dead = [
+            BuriedJob(*claim(worker, granted), "w", None, None, "non_retryable", charge=1, error="no") for _ in "ab"
+        ]
+        first, second = QUERIES.bury_jobs(dead, slot=0).fetch_all_sync(worker)
+        running, _ = claim(worker, granted)
+    with session(granted.dsn("pgq_operator")) as conn:
+        job = value(conn, f'SELECT "{SCHEMA}".replay({first.dead_letter_id})')
+        conn.execute(f'SELECT "{SCHEMA}".discard({second.dead_letter_id})')
+        undone = row(conn, f'SELECT * FROM "{SCHEMA}".undo_resolutions(ARRAY[{second.dead_letter_id}::bigint])')
+        assert undone["refusal"] is None
+        assert value(conn, f'SELECT "{SCHEMA}".cancel({job})') == "cancelled"
+        assert value(conn, f'SELECT "{SCHEMA}".cancel({running})') == "requested"
+        conn.execute(f"""SELECT "{SCHEMA}".pause('default', 'a reason'), "{SCHEMA}".resume('default')""")
+
+
+STATEMENTS = {
+    "pgq_producer": {"enqueues": {"extend_lease"}},
+    "pgq_worker": {"enqueues": set(), "claims": set(), "upkeep": set(), "pools": set(), "schema": set()},
+    "pgq_operator": {"verbs": set(), "reads": set(), "lists": set()},
+    "pgq_reader": {"reads": set(), "lists": set()},
+}
+"""The groups of statements that a role runs, with those of them that are not for it."""
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_a_role_may_run_every_statement_of_its_groups(granted: Granted, name: str) -> None:
+    refused = []
+    with session(granted.dsn(name)) as conn:
+        for group, others in STATEMENTS[name].items():
+            for statement in PREPARED[group]:
+                try:
+                    explain(conn, statement, SCHEMA)
+                except psycopg.errors.InsufficientPrivilege as error:
+                    refused.append((statement, str(error).splitlines()[0]))
+            refused = [(statement, why) for statement, why in refused if statement not in others]
+
+    assert refused == []
+
+
+DDL = [
+    'CREATE TABLE "{schema}".mine (id int)',
+    'CREATE TABLE "{schema}".job_runs_20290101 PARTITION OF "{schema}".job_runs FOR VALUES FROM (%(a)s) TO (%(b)s)',
+    'ALTER TABLE "{schema}".jobs ADD COLUMN mine int',
+    'ALTER TABLE "{schema}".jobs DISABLE TRIGGER ALL',
+    'ALTER TABLE "{schema}".jobs DROP CONSTRAINT job_status',
+    'DROP TABLE "{schema}".dead_letter_jobs',
+    'DROP FUNCTION "{schema}".cancel(bigint)',
+    'CREATE INDEX ON "{schema}".jobs (created_at)',
+    'CREATE TRIGGER mine BEFORE INSERT ON "{schema}".jobs EXECUTE FUNCTION "{schema}".jobs_wake_workers()',
+    'TRUNCATE "{schema}".jobs',
+    'INSERT INTO "{schema}".schema_migrations VALUES (99, %(a)s, %(b)s, 99)',
+    'DROP SCHEMA "{schema}" CASCADE',
+    "INSERT INTO public.jobs VALUES (1)",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_role_may_change_the_schema(granted: Granted, name: str) -> None:
+    with session(granted.dsn(name)) as conn:
+        for statement in DDL:
+            text = statement.format(schema=SCHEMA).replace("%(a)s", "'2029-01-01'").replace("%(b)s", "'2029-01-02'")
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                conn.execute(text)
+
+
+WRITABLE = """
+SELECT table_name || ' ' || privilege_type AS right
+  FROM information_schema.table_privileges
+ WHERE table_schema = %s AND grantee = %s AND privilege_type <> 'SELECT'
+ ORDER BY 1
+"""
+
+
+def test_a_reader_may_write_nothing_and_a_producer_only_jobs(granted: Granted) -> None:
+    with session(granted.owner_dsn) as conn:
+        written = {
+            name: [found["right"] for found in conn.execute(WRITABLE, (SCHEMA, granted.roles[name])).fetchall()]
+            for name in ("pgq_reader", "pgq_producer", "pgq_plain_producer")
+        }
+
+    assert written == {"pgq_reader": [], "pgq_producer": ["jobs INSERT"], "pgq_plain_producer": ["jobs INSERT"]}
+
+
+def test_partitions_are_made_by_those_who_were_allowed_to(granted: Granted) -> None:
+    for name in ("pgq_producer", "pgq_plain_producer", "pgq_reader"):
+        with session(granted.dsn(name)) as conn, pytest.raises(psycopg.errors.InsufficientPrivilege):
+            conn.execute(f"""SELECT "{SCHEMA}".ensure_run_partitions('2031-01-01', '2031-01-01')""")
+    with session(granted.dsn("pgq_operator")) as conn, pytest.raises(psycopg.errors.InsufficientPrivilege):
+        conn.execute(f"""SELECT "{SCHEMA}".drop_run_partition('2031-01-01')""")
+
+
+def test_a_role_without_grants_sees_nothing(granted: Granted) -> None:
+    with new_role(granted.admin_dsn) as stranger, session(dsn_of(stranger, granted.admin_dsn)) as conn:
+        for statement in (f'SELECT 1 FROM "{SCHEMA}".jobs', f"""SELECT "{SCHEMA}".enqueue('a')"""):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                conn.execute(statement)
