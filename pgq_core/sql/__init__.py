@@ -17,6 +17,12 @@ def query_text(name: str) -> str:
     return (files(__package__) / "queries" / f"{name}.sql").read_text(encoding="utf-8")
 
 
+@cache
+def partition_text(name: str) -> str:
+    """The text of `partitions/<name>.sql`: statements about a table, whose name is put in by the caller."""
+    return (files(__package__) / "partitions" / f"{name}.sql").read_text(encoding="utf-8")
+
+
 def query_names() -> list[str]:
     folder = files(__package__) / "queries"
     return sorted(entry.name.removesuffix(".sql") for entry in folder.iterdir() if entry.name.endswith(".sql"))

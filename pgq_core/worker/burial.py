@@ -99,10 +99,10 @@ class Burial:
         return Blame.OVERDUE if self._handle.intent is Intent.OVERDUE else Blame.NOBODY
 
     def _words(self) -> str:
+        """Without the worker's id, which the run carries: equal failures have to look equal."""
         if self._exit.kind is not ExitKind.CRASHED:
-            return f"worker {self._handle.worker_id}: {self._exit.reason}"
-        how = self._exit.signal or f"exit code {self._exit.code}"
-        return f"worker died: {how} ({self._handle.worker_id})"
+            return self._exit.reason
+        return f"worker died: {self._exit.signal or f'exit code {self._exit.code}'}"
 
     def _log(self, rescue: Rescue) -> None:
         for job in rescue.rescheduled:

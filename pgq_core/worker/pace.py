@@ -37,7 +37,7 @@ class Pace:
         return min(LARGEST_CLAIM, int(concurrency * HORIZON / max(self._mean, 1e-6)))
 
     def chunk_size(self, job_type: str) -> int:
-        """How many jobs of a plain function one thread may take: several only where waking it costs more than they do."""
+        """How many jobs of a plain function one thread may take: several only where waking it costs more than they."""
         mean, runs = self._by_type.get(job_type, (0.0, 0))
         if runs < _KNOWN_AFTER or mean >= _QUICK:
             return 1

@@ -1,0 +1,103 @@
+"""Jobs that can never run: those with no attempt left, and those whose type nobody has known for long."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, Final
+
+import psycopg
+from psycopg import AsyncConnection
+
+from pgq_core.domain.fingerprint import fingerprint
+from pgq_core.domain.job import DeathReason
+from pgq_core.maintenance.duty import Duty
+from pgq_core.maintenance.leadership import Leadership
+from pgq_core.maintenance.reaper import STATISTICS_SLOT
+from pgq_core.queries import Queries, Statement
+from pgq_core.queries.claims import BuriedJob
+from pgq_core.queries.upkeep import DoomedRow
+
+BATCH: Final = 500
+HOLDER: Final = "maintenance"
+
+
+class Undertaker(Duty):
+    """Claims a batch and buries it in one transaction: no job is ever in between."""
+
+    reason: DeathReason
+
+    async def work(self, conn: AsyncConnection[Any]) -> None:
+        try:
+            count = await self._bury(conn)
+        except psycopg.errors.CheckViolation:
+            await self._queries.ensure_partitions(days_ahead=1).execute(conn)
+            count = await self._bury(conn)
+        if count == BATCH:
+            self.nudge()
+
+    def take(self) -> Statement[DoomedRow]:
+        """The statement that claims a batch of the doomed."""
+        raise NotImplementedError
+
+    def words(self, row: DoomedRow) -> str:
+        """What the dead letter says."""
+        raise NotImplementedError
+
+    async def _bury(self, conn: AsyncConnection[Any]) -> int:
+        async with conn.transaction():
+            rows = await self.take().fetch_all(conn)
+            if rows:
+                letters = [self._letter(row) for row in rows]
+                await self._queries.bury_jobs(letters, slot=STATISTICS_SLOT).execute(conn)
+        for row in rows:
+            self._logger.error(
+                "job_dead", job_id=row.id, job_type=row.job_type, queue=row.queue, reason=str(self.reason)
+            )
+        return len(rows)
+
+    def _letter(self, row: DoomedRow) -> BuriedJob:
+        words = self.words(row)
+        return BuriedJob(
+            id=row.id,
+            token=row.claim_token,
+            worker_id=HOLDER,
+            started=None,
+            finished=None,
+            reason=self.reason,
+            charge=0,
+            error=words,
+            fingerprint=fingerprint(row.job_type, None, words, None),
+            ran=False,
+        )
+
+
+class SpentBudgets(Undertaker):
+    """Jobs whose `max_attempts` was lowered below what they have spent."""
+
+    name = "spent_budgets"
+    reason = DeathReason.EXHAUSTED
+
+    def take(self) -> Statement[DoomedRow]:
+        return self._queries.claim_spent_jobs(holder=HOLDER, limit=BATCH)
+
+    def words(self, row: DoomedRow) -> str:
+        return row.last_error or "all attempts are spent"
+
+
+class UnknownTypes(Undertaker):
+    """Jobs that have been due for long, in queues where workers live of which none knows their type."""
+
+    name = "unknown_types"
+    reason = DeathReason.UNKNOWN_TYPE
+
+    def __init__(self, leadership: Leadership, queries: Queries, *, interval: float, after: float) -> None:
+        super().__init__(leadership, queries, interval=interval)
+        self._after = timedelta(seconds=after)
+
+    def take(self) -> Statement[DoomedRow]:
+        return self._queries.claim_unknown_jobs(holder=HOLDER, after=self._after, limit=BATCH)
+
+    def words(self, row: DoomedRow) -> str:
+        return (
+            f"no worker has known the type {row.job_type} for {self._after}: pass its module to pgq-core worker --app"
+        )

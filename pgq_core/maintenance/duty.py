@@ -1,0 +1,29 @@
+"""A duty: something that the leader does from time to time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from psycopg import AsyncConnection
+
+from pgq_core.maintenance.leadership import Leadership
+from pgq_core.queries import Queries
+from pgq_core.service import PeriodicService
+
+
+class Duty(PeriodicService):
+    """Subclasses give `work`; a follower's turns do nothing."""
+
+    def __init__(self, leadership: Leadership, queries: Queries, *, interval: float) -> None:
+        super().__init__(interval=interval)
+        self._leadership = leadership
+        self._queries = queries
+
+    async def run_once(self) -> None:
+        async with self._leadership.lead() as conn:
+            if conn is not None:
+                await self.work(conn)
+
+    async def work(self, conn: AsyncConnection[Any]) -> None:
+        """One turn as the leader. Long work ends early and says so by `nudge`, so that other duties have their turn."""
+        raise NotImplementedError

@@ -1,0 +1,88 @@
+"""One process does the maintenance of a schema: who holds a lease row. That saves work; correctness needs no leader."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+import uuid
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any, Final
+
+from psycopg import AsyncConnection
+
+from pgq_core.database import connect
+from pgq_core.logs import get_logger
+from pgq_core.queries import Queries
+from pgq_core.settings import Settings
+
+LEASE_NAME: Final = "maintenance"
+CALL_LIMIT: Final = 60.0
+
+
+class Leadership:
+    """Lends the maintenance connection to one duty at a time, while the lease is ours; a follower keeps none open."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._dsn = settings.dsn or ""
+        self._queries = Queries(settings.db_schema)
+        self._holder = uuid.uuid4().hex
+        # A dead leader's lease has to be over well before the jobs of a dead worker are due to be rescued.
+        self._duration = settings.stale_limit / 2
+        self._ask_every = min(settings.reaper_interval, self._duration / 2)
+        self._ask_at = 0.0
+        self._conn: AsyncConnection[Any] | None = None
+        self._lock = asyncio.Lock()
+        self._logger = get_logger("pgq.maintenance")
+        self.is_leader = False
+
+    @contextlib.asynccontextmanager
+    async def lead(self) -> AsyncIterator[AsyncConnection[Any] | None]:
+        """The connection, or None when another process leads. Any error throws the connection away."""
+        async with self._lock:
+            try:
+                async with asyncio.timeout(CALL_LIMIT):
+                    yield await self._connection_of_leader()
+            except BaseException:
+                await self._close()
+                raise
+
+    async def step_down(self) -> None:
+        """Lets the next one lead at once."""
+        async with self._lock:
+            if self.is_leader and self._conn is not None:
+                await self._queries.give_up_lease(name=LEASE_NAME, holder=self._holder).execute(self._conn)
+            await self._close()
+
+    async def _connection_of_leader(self) -> AsyncConnection[Any] | None:
+        now = time.monotonic()
+        if now >= self._ask_at:
+            await self._ask(now)
+        elif self.is_leader and (self._conn is None or self._conn.closed):
+            await self._open()
+        return self._conn if self.is_leader else None
+
+    async def _ask(self, now: float) -> None:
+        if self._conn is None or self._conn.closed:
+            await self._open()
+        if self._conn is None:
+            return
+        statement = self._queries.acquire_lease(
+            name=LEASE_NAME, holder=self._holder, duration=timedelta(seconds=self._duration)
+        )
+        was_leader, self.is_leader = self.is_leader, bool(await statement.fetch_all(self._conn))
+        self._ask_at = now + self._ask_every
+        if self.is_leader is not was_leader:
+            self._logger.info("maintenance_taken_over" if self.is_leader else "maintenance_left_to_another")
+        if not self.is_leader:
+            await self._close()
+
+    async def _open(self) -> None:
+        self._conn = await connect(self._dsn, application_name="pgq maintenance", pinned_plans=True)
+
+    async def _close(self) -> None:
+        conn, self._conn = self._conn, None
+        if conn is not None:
+            with contextlib.suppress(Exception):  # it may be broken in any way
+                await conn.close()

@@ -1,0 +1,75 @@
+"""Partitions of `job_runs`: made ahead of time, dropped when their last day is past retention."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, Final
+
+import psycopg
+from psycopg import AsyncConnection, sql
+
+from pgq_core.database import first_line
+from pgq_core.maintenance.duty import Duty
+from pgq_core.maintenance.leadership import Leadership
+from pgq_core.queries import Queries
+from pgq_core.queries.upkeep import PartitionRow
+from pgq_core.sql import partition_text
+
+DAYS_AHEAD: Final = 7
+LOCK_LIMIT_MS: Final = 2000
+"""A drop gives up rather than hold up everybody who comes after it; the next turn tries again."""
+
+
+class PartitionsAhead(Duty):
+    name = "partitions"
+
+    async def work(self, conn: AsyncConnection[Any]) -> None:
+        made = await self._queries.ensure_partitions(days_ahead=DAYS_AHEAD).fetch_one(conn)
+        if made:
+            self._logger.info("partitions_made", count=made)
+
+
+class ExpiredPartitions(Duty):
+    """DETACH CONCURRENTLY, then DROP: whoever writes or reads other days is never blocked."""
+
+    name = "expired_partitions"
+
+    def __init__(self, leadership: Leadership, queries: Queries, *, interval: float, kept: float, schema: str) -> None:
+        super().__init__(leadership, queries, interval=interval)
+        self._kept = timedelta(seconds=kept)
+        self._schema = schema
+
+    async def work(self, conn: AsyncConnection[Any]) -> None:
+        expired = await self._queries.list_expired_partitions(kept=self._kept).fetch_all(conn)
+        if not expired:
+            return
+        await self._queries.prepare_drop(milliseconds=LOCK_LIMIT_MS).execute(conn)
+        try:
+            for partition in expired:
+                await self._drop(conn, partition)
+        except psycopg.errors.LockNotAvailable as error:
+            self._logger.info("partition_drop_postponed", error=first_line(error))
+        except psycopg.errors.InsufficientPrivilege as error:
+            self._logger.warning(
+                "partitions_not_dropped",
+                error=first_line(error),
+                remedy="run pgq-core maintain as the owner of the tables",
+            )
+        finally:
+            if not conn.closed:
+                await self._queries.prepare_drop(milliseconds=0).execute(conn)
+
+    async def _drop(self, conn: AsyncConnection[Any], partition: PartitionRow) -> None:
+        if partition.is_detach_pending:
+            await self._run(conn, "finish_detach", partition)
+        elif partition.is_attached:
+            await self._run(conn, "detach", partition)
+        await self._run(conn, "drop", partition)
+        self._logger.info("partition_dropped", partition=partition.name)
+
+    async def _run(self, conn: AsyncConnection[Any], name: str, partition: PartitionRow) -> None:
+        # Statements about a table take no parameters; its name comes from the catalogue.
+        statement = sql.SQL(partition_text(name)).format(
+            schema=sql.Identifier(self._schema), partition=sql.Identifier(partition.name)
+        )
+        await conn.execute(statement, prepare=False)

@@ -1,0 +1,90 @@
+"""The reaper: gives back the jobs of workers that are gone without anybody having seen how."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from random import Random
+from typing import Any, Final
+
+import psycopg
+from psycopg import AsyncConnection
+
+from pgq_core.domain.decision import FailureKind, decide_after_failure
+from pgq_core.maintenance.duty import Duty
+from pgq_core.maintenance.leadership import Leadership
+from pgq_core.queries import Queries
+from pgq_core.queries.claims import BuriedJob, RescheduledJob
+from pgq_core.queries.orphans import OrphanRow
+
+BATCH: Final = 500
+STATISTICS_SLOT: Final = 15
+
+
+class Reaper(Duty):
+    """One transaction a batch: mark the silent workers, lock their jobs, decide, write guarded by each job's claim."""
+
+    name = "reaper"
+
+    def __init__(
+        self, leadership: Leadership, queries: Queries, *, interval: float, stale_limit: float, random: Random
+    ) -> None:
+        super().__init__(leadership, queries, interval=interval)
+        self._stale_limit = timedelta(seconds=stale_limit)
+        self._random = random
+
+    async def work(self, conn: AsyncConnection[Any]) -> None:
+        try:
+            orphans, writes = await self._reap(conn)
+        except psycopg.errors.CheckViolation:  # no partition for the day one of the jobs was claimed
+            await self._queries.ensure_partitions(days_ahead=1).execute(conn)
+            orphans, writes = await self._reap(conn)
+        for orphan, write in zip(orphans, writes, strict=True):
+            self._log(orphan, write)
+        if len(orphans) == BATCH:
+            self.nudge()
+
+    async def _reap(self, conn: AsyncConnection[Any]) -> tuple[list[OrphanRow], list[RescheduledJob | BuriedJob]]:
+        async with conn.transaction():
+            lost = await self._queries.mark_lost_workers(stale_limit=self._stale_limit).fetch_all(conn)
+            statement = self._queries.lock_lost_jobs(stale_limit=self._stale_limit, limit=BATCH)
+            orphans = await statement.fetch_all(conn)
+            writes = [self._fate(orphan) for orphan in orphans]
+            await self._write(conn, writes)
+        for worker_id in lost:
+            self._logger.warning("worker_lost", worker_id=worker_id)
+        return orphans, writes
+
+    def _fate(self, orphan: OrphanRow) -> RescheduledJob | BuriedJob:
+        decision = decide_after_failure(
+            FailureKind.VANISHED,
+            attempts=orphan.attempts,
+            max_attempts=orphan.max_attempts,
+            losses=orphan.losses,
+            suspect=orphan.suspect,
+            policy=orphan.policy,
+            random=self._random,
+        )
+        return orphan.closed(decision, error="lost: its worker is gone, nobody saw how", error_class="WorkerLost")
+
+    async def _write(self, conn: AsyncConnection[Any], writes: Sequence[RescheduledJob | BuriedJob]) -> None:
+        rescheduled = [write for write in writes if isinstance(write, RescheduledJob)]
+        buried = [write for write in writes if isinstance(write, BuriedJob)]
+        if rescheduled:
+            await self._queries.reschedule_jobs(rescheduled, slot=STATISTICS_SLOT).execute(conn)
+        if buried:
+            await self._queries.bury_jobs(buried, slot=STATISTICS_SLOT).execute(conn)
+
+    def _log(self, orphan: OrphanRow, write: RescheduledJob | BuriedJob) -> None:
+        facts = {
+            "worker_id": orphan.worker_id,
+            "job_id": orphan.id,
+            "job_type": orphan.job_type,
+            "queue": orphan.queue,
+            "attempt": orphan.attempts + 1,
+            "error": write.error,
+        }
+        if isinstance(write, BuriedJob):
+            self._logger.error("job_dead", **facts, reason=str(write.reason))
+        else:
+            self._logger.warning("job_lost", **facts)
