@@ -242,3 +242,10 @@ class OperationInterrupted(PgqError):
         super().__init__(
             f"operation {operation_id} stopped after {done} of {total}: {cause}; run it again for the rest"
         )
+
+
+class ReadOnlyRefused(PgqError):
+    """A change that was asked of a program which may only look; nothing was changed."""
+
+    def __init__(self) -> None:
+        super().__init__("refused, since only reading is allowed (--read-only, PGQ_READ_ONLY or the settings file)")

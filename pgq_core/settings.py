@@ -54,6 +54,10 @@ class Settings(BaseSettings):
     runs_kept: Seconds = 7 * 86400.0
     resolved_dead_letters_kept: Seconds = 30 * 86400.0
     unknown_type_after: Seconds = 7 * 86400.0
+    operator: str | None = None
+    """Who the audit of operators' actions says it was. None: the OS user and this host."""
+    read_only: bool = False
+    """Refuse every command that changes something."""
     log_format: Literal["json", "text"] = "json"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_jobs: Literal["auto", "all"] = "auto"

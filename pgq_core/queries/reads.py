@@ -151,6 +151,23 @@ class PoolRow:
     supervisor_is_stale: bool | None
 
 
+@dataclass(frozen=True, slots=True)
+class HealthRow:
+    """`missing_rights` as "PRIVILEGE table"; `days_ahead`: days from today on that have a partition for their runs."""
+
+    clock: float
+    backend_pid: int
+    server_version: int
+    max_connections: int
+    connections: int
+    missing_rights: list[str]
+    live_rows: int
+    dead_rows: int
+    vacuumed_at: datetime | None
+    days_ahead: int
+    live_workers: int
+
+
 class ReadQueries(QueryGroup):
     def read_server(self) -> Statement[ServerRow]:
         jobs = sql.Identifier(self.schema, "jobs").as_string(None)
@@ -194,3 +211,6 @@ class ReadQueries(QueryGroup):
 
     def read_pools(self, *, stale_limit: timedelta, limit: int) -> Statement[PoolRow]:
         return self._statement("read_pools", PoolRow, stale_limit=stale_limit, limit=limit)
+
+    def read_health(self, *, stale_limit: timedelta) -> Statement[HealthRow]:
+        return self._statement("read_health", HealthRow, schema_name=self.schema, stale_limit=stale_limit)

@@ -1,0 +1,193 @@
+"""The checks of `pgq-core doctor`: each looks at one thing and says what to do about it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any
+
+import psycopg
+from psycopg import Connection
+
+from pgq_core.cli.output import duration
+from pgq_core.database import connect_sync
+from pgq_core.errors import PgqError
+from pgq_core.migrate import check_schema, has_first_form
+from pgq_core.queries import Queries
+from pgq_core.queries.reads import HealthRow, ServerRow
+from pgq_core.runtime import Database
+from pgq_core.settings import Settings
+
+OLDEST_SERVER = 140000
+CLOCK_TOLERANCE = 2.0
+DAYS_AHEAD = 2
+_MANY_DEAD_ROWS = 10_000
+
+
+class Verdict(StrEnum):
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """`remedy`: what to do about it; None when nothing needs to be done."""
+
+    check: str
+    verdict: Verdict
+    detail: str
+    remedy: str | None = None
+
+
+def check_up(settings: Settings, database: Database) -> list[Finding]:
+    """All findings, as far as they can be had: without a connection, or a schema, the later checks are left out."""
+    try:
+        conn = connect_sync(database.dsn, application_name="pgq-core doctor")
+    except (PgqError, psycopg.Error) as error:
+        return [Finding("connection", Verdict.FAIL, str(error), "is the server up, and the address right?")]
+    with conn:
+        return list(_findings(settings, database, conn))
+
+
+def _findings(settings: Settings, database: Database, conn: Connection[Any]) -> Iterator[Finding]:
+    queries = Queries(database.schema)
+    began = time.monotonic()
+    (server,) = queries.read_server().fetch_all_sync(conn)
+    ping = time.monotonic() - began
+    where = f"{server.user}@{conn.info.host}/{server.database}, answers in {duration(ping)}"
+    yield Finding("connection", Verdict.OK, where)
+    yield _server_version(conn)
+    yield from _first_form(conn, database)
+    schema = _schema(conn, database)
+    yield schema
+    if schema.verdict is Verdict.FAIL:
+        return
+    stale_limit = timedelta(seconds=settings.stale_limit)
+    before = time.time()
+    (health,) = queries.read_health(stale_limit=stale_limit).fetch_all_sync(conn)
+    host_clock = (before + time.time()) / 2
+    yield _search_path(queries, conn, database)
+    yield _rights(health, database)
+    yield _read_only(server)
+    yield _pooler(health, conn)
+    yield _clock(health, host_clock)
+    yield _vacuum(server, health)
+    yield _partitions(health, database)
+    yield _connections(health)
+    yield _workers(health)
+
+
+def _server_version(conn: Connection[Any]) -> Finding:
+    version = conn.info.server_version
+    shown = f"PostgreSQL {version // 10_000}.{version % 10_000}"
+    if version < OLDEST_SERVER:
+        return Finding("server", Verdict.FAIL, shown, "PostgreSQL 14 or newer is needed")
+    return Finding("server", Verdict.OK, shown)
+
+
+def _schema(conn: Connection[Any], database: Database) -> Finding:
+    try:
+        version = check_schema(conn, database.schema)
+    except (PgqError, psycopg.Error) as error:
+        return Finding("schema", Verdict.FAIL, str(error), f"pgq-core migrate --schema {database.schema}")
+    return Finding("schema", Verdict.OK, f'"{database.schema}" is at version {version}')
+
+
+def _first_form(conn: Connection[Any], database: Database) -> Iterator[Finding]:
+    """Tables of the first form in public, when another schema is used, are easily taken for ours."""
+    if database.schema != "public" and has_first_form(conn, "public"):
+        yield Finding(
+            "first form",
+            Verdict.WARN,
+            'schema "public" holds job tables of the first form, which this program does not look at',
+            "to adopt them with all their rows: pgq-core migrate --schema public",
+        )
+
+
+def _search_path(queries: Queries, conn: Connection[Any], database: Database) -> Finding:
+    (path,) = queries.read_search_path().fetch_all_sync(conn)
+    if path.is_ours:
+        return Finding("plain SQL", Verdict.OK, "a bare jobs means our table")
+    detail = f"a bare jobs means {path.schema_of_jobs}.jobs" if path.schema_of_jobs else "a bare jobs is not found"
+    remedy = f"pgq-core migrate --schema {database.schema} --set-search-path" if not path.schema_of_jobs else None
+    return Finding("plain SQL", Verdict.WARN, detail, remedy)
+
+
+def _rights(health: HealthRow, database: Database) -> Finding:
+    if not health.missing_rights:
+        return Finding("rights", Verdict.OK, "all that workers, producers and operators need")
+    missing = ", ".join(health.missing_rights)
+    return Finding("rights", Verdict.WARN, f'missing on "{database.schema}": {missing}', "see docs/rights.md")
+
+
+def _read_only(server: ServerRow) -> Finding:
+    if server.is_read_only:
+        return Finding(
+            "writable", Verdict.WARN, "this server takes no writes (a standby?)", "use the primary's address"
+        )
+    return Finding("writable", Verdict.OK, "takes writes")
+
+
+def _pooler(health: HealthRow, conn: Connection[Any]) -> Finding:
+    """A pooler answers with a process number of its own invention."""
+    if conn.info.backend_pid == health.backend_pid:
+        return Finding("pooler", Verdict.OK, "none: a direct connection")
+    return Finding(
+        "pooler",
+        Verdict.WARN,
+        "a connection pooler is in between",
+        "LISTEN does not work through one in transaction mode: workers then find jobs by polling alone",
+    )
+
+
+def _clock(health: HealthRow, host_clock: float) -> Finding:
+    offset = health.clock - host_clock
+    if abs(offset) <= CLOCK_TOLERANCE:
+        return Finding("clock", Verdict.OK, f"this host and the server differ by {duration(abs(offset))}")
+    direction = "ahead of" if offset < 0 else "behind"
+    return Finding(
+        "clock",
+        Verdict.WARN,
+        f"this host is {duration(abs(offset))} {direction} the server",
+        "jobs go by the server's clock, so none is harmed; log times and displayed ages are off",
+    )
+
+
+def _vacuum(server: ServerRow, health: HealthRow) -> Finding:
+    if server.holder is not None:
+        return Finding(
+            "vacuum",
+            Verdict.WARN,
+            f"held back for {duration(server.holder_age)} by {server.holder}",
+            "end that transaction: dead rows pile up until then",
+        )
+    if health.dead_rows > max(_MANY_DEAD_ROWS, health.live_rows):
+        return Finding(
+            "vacuum", Verdict.WARN, f"jobs has {health.dead_rows:,} dead rows", "autovacuum is behind: is it on?"
+        )
+    return Finding("vacuum", Verdict.OK, f"nothing holds it back; jobs has {health.dead_rows:,} dead rows")
+
+
+def _partitions(health: HealthRow, database: Database) -> Finding:
+    detail = f"job_runs is prepared for {health.days_ahead} days, today included"
+    if health.days_ahead >= DAYS_AHEAD:
+        return Finding("partitions", Verdict.OK, detail)
+    return Finding(
+        "partitions", Verdict.WARN, detail, f"run maintenance, or pgq-core migrate --schema {database.schema}"
+    )
+
+
+def _connections(health: HealthRow) -> Finding:
+    detail = f"{health.connections} of {health.max_connections} are taken"
+    is_tight = health.connections > health.max_connections * 0.9
+    return Finding("connections", Verdict.WARN if is_tight else Verdict.OK, detail)
+
+
+def _workers(health: HealthRow) -> Finding:
+    if health.live_workers:
+        return Finding("workers", Verdict.OK, f"{health.live_workers} alive")
+    return Finding("workers", Verdict.WARN, "none alive", "pgq-core worker --app MODULE")

@@ -1,0 +1,57 @@
+"""`pgq-core worker`: run jobs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from pgq_core.cli.given import settings_of
+from pgq_core.cli.groups import new_command
+from pgq_core.errors import ReadOnlyRefused
+from pgq_core.logs import configure_logs
+from pgq_core.maintenance import Maintenance
+from pgq_core.runtime import use_database
+from pgq_core.worker import WorkerOptions, run_worker
+
+app = new_command()
+
+
+@app.command()
+def worker(
+    ctx: typer.Context,
+    *,
+    apps: Annotated[
+        list[str], typer.Option("--app", "-a", help="Where the handlers are: module, module:registry or path/file.py.")
+    ],
+    queues: Annotated[
+        str | None,
+        typer.Option("--queue", "-q", metavar="NAMES", help="Queues to serve, such as a,b or a=3,b (weights)."),
+    ] = None,
+    concurrency: Annotated[
+        int | None, typer.Option("--concurrency", "-c", min=1, help="Jobs at the same time.")
+    ] = None,
+    grace: Annotated[
+        float | None, typer.Option(min=0, metavar="SECONDS", help="How long running jobs may take at a stop.")
+    ] = None,
+    pool: Annotated[str | None, typer.Option(help="Name of the pool this worker counts for.")] = None,
+    burst: Annotated[bool, typer.Option("--burst", help="End when no job is left to do.")] = False,
+    reload: Annotated[bool, typer.Option("--reload", help="Start anew when the code changes.")] = False,
+    no_maintenance: Annotated[
+        bool, typer.Option("--no-maintenance", help="Leave promoting, reaping and pruning to others.")
+    ] = False,
+    log_format: Annotated[str | None, typer.Option(metavar="json|text", help="How log lines look.")] = None,
+    log_level: Annotated[str | None, typer.Option(metavar="LEVEL", help="debug, info, warning or error.")] = None,
+) -> None:
+    """Run jobs until SIGTERM or SIGINT: then finish what runs, hand the rest back, and end."""
+    settings = settings_of(
+        ctx, queues=queues, concurrency=concurrency, grace=grace, log_format=log_format, log_level=log_level
+    )
+    if settings.read_only:
+        raise ReadOnlyRefused
+    configure_logs(format=settings.log_format, level=settings.log_level)
+    with use_database(settings) as database:
+        settings = settings.model_copy(update={"dsn": database.dsn})
+        options = WorkerOptions(settings=settings, apps=tuple(apps), pool=pool, burst=burst, reload=reload)
+        code = run_worker(options, services=[] if no_maintenance else [Maintenance(settings)])
+    raise typer.Exit(code)

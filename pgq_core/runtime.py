@@ -1,0 +1,68 @@
+"""Which database a program uses, and that it is ready: the one given, or the embedded server under a lease."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pgq_core.database import connect_sync
+from pgq_core.errors import SchemaMissing, SchemaOutdated
+from pgq_core.migrate import check_schema, run_migrations
+from pgq_core.settings import Settings
+
+if TYPE_CHECKING:
+    from pgq_core.embedded import EmbeddedServer
+
+EMBEDDED = "main"
+"""Name of the embedded server that serves when no address is given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """A database in use, with the schema our tables are in."""
+
+    dsn: str
+    schema: str
+    is_embedded: bool
+
+
+@contextlib.contextmanager
+def use_database(settings: Settings, *, check: bool = True) -> Iterator[Database]:
+    """The database of `settings`, for as long as the block runs.
+
+    The embedded one is started when needed and migrates itself; any other is only checked (unless `check` is False):
+    its schema is its owner's to change. Raises a SchemaError that says what to do, or DatabaseUnavailable.
+    """
+    if settings.dsn:
+        database = Database(settings.dsn, settings.db_schema, is_embedded=False)
+        if check:
+            check_database(database)
+        yield database
+        return
+    with embedded_server().lease() as dsn:
+        database = Database(dsn, settings.db_schema, is_embedded=True)
+        if check:
+            prepare_embedded(database)
+        yield database
+
+
+def check_database(database: Database) -> int:
+    """The schema's version; raises a SchemaError when this program cannot work on it."""
+    with connect_sync(database.dsn, application_name="pgq schema check") as conn:
+        return check_schema(conn, database.schema)
+
+
+def prepare_embedded(database: Database) -> int:
+    """Brings the embedded database to the schema this program needs; plain SQL finds its tables by their bare names."""
+    try:
+        return check_database(database)
+    except (SchemaMissing, SchemaOutdated):
+        return run_migrations(database.dsn, database.schema, set_search_path=True).version
+
+
+def embedded_server() -> EmbeddedServer:
+    from pgq_core.embedded import EmbeddedServer
+
+    return EmbeddedServer(EMBEDDED)
