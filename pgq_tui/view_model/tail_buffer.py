@@ -21,8 +21,8 @@ class TailBuffer:
     """Records in the order they came; indexes count the shown ones, the oldest is 0."""
 
     def __init__(self, kept: int) -> None:
-        self._kept = max(kept, 1)
-        self._records: deque[TailRecord] = deque(maxlen=self._kept)
+        self._limit = max(kept, 1)
+        self._records: deque[TailRecord] = deque(maxlen=self._limit)
         self._shown: list[TailRecord] = []
         self._levels: frozenset[str] | None = None
         self.filter = ""
@@ -36,10 +36,20 @@ class TailBuffer:
     def __getitem__(self, index: int) -> TailRecord:
         return self._shown[index]
 
+    @property
+    def kept(self) -> int:
+        """How many records there are, shown or not."""
+        return len(self._records)
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether records may be hidden."""
+        return bool(self.filter) or self._levels is not None
+
     def extend(self, records: Iterable[TailRecord]) -> Change:
         """Add a batch; the oldest records beyond the limit go."""
-        new = list(records)[-self._kept :]
-        gone = self._forget(len(self._records) + len(new) - self._kept)
+        new = list(records)[-self._limit :]
+        gone = self._forget(len(self._records) + len(new) - self._limit)
         self._records.extend(new)
         passing = [record for record in new if self._passes(record)]
         self._shown.extend(passing)

@@ -10,6 +10,7 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
+from textual.events import Key
 from textual.widgets import Button, Input, Static
 
 from pgq_tui.view_model.chrome import Confirmation, ContextClass
@@ -39,7 +40,7 @@ class ConfirmDialog(Dialog[bool]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "confirm", "Confirm", id="confirm.yes", show=False),
-        Binding("n", "cancel", "Cancel", id="confirm.no", show=False),
+        Binding("n", "refuse", "Cancel", id="confirm.no", show=False),
         Binding("left", "app.focus_previous", "Previous", id="confirm.previous", show=False),
         Binding("right", "app.focus_next", "Next", id="confirm.next", show=False),
     ]
@@ -67,7 +68,7 @@ class ConfirmDialog(Dialog[bool]):
             if view.challenge:
                 with Horizontal(id="confirm-challenge"):
                     yield Static(self._challenge(), id="confirm-words")
-                    yield Input(id="confirm-input", compact=True)
+                    yield Input(id="confirm-input", compact=True, select_on_focus=False)
             with Horizontal(id="confirm-buttons"):
                 yield DialogButton(self._label("esc", "Cancel"), id="confirm-cancel")
                 key = "enter" if view.challenge else "y"
@@ -82,15 +83,14 @@ class ConfirmDialog(Dialog[bool]):
         box.set_title(self.styled(one_line(view.title, 60, glyphs=self.glyphs), view.token), context)
         self.query_one("#confirm-cancel", DialogButton).focus()
 
-    def on_key(self, event: object) -> None:
+    def on_key(self, event: Key) -> None:
         """Typing goes to the challenge though the focus starts on Cancel."""
-        character = getattr(event, "character", None)
-        if not self._confirmation.challenge or not character or not character.isprintable():
+        if not self._confirmation.challenge or not event.character or not event.is_printable:
             return
         field = self.query_one("#confirm-input", Input)
         if not field.has_focus:
             field.focus()
-            field.insert_text_at_cursor(character)
+            field.insert_text_at_cursor(event.character)
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         """A button by mouse or enter; the confirming one obeys the same rules as its key."""
@@ -107,6 +107,11 @@ class ConfirmDialog(Dialog[bool]):
         """The key `y`; with a challenge it is not enough."""
         if not self._confirmation.challenge:
             self._confirm("y")
+
+    def action_refuse(self) -> None:
+        """The key `n`; with a challenge it may be a part of what is typed."""
+        if not self._confirmation.challenge:
+            self.action_cancel()
 
     def action_cancel(self) -> None:
         """Close and change nothing."""

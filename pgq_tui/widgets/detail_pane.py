@@ -8,8 +8,6 @@ from rich.text import Text
 from textual.binding import Binding, BindingType
 
 from pgq_tui.view_model.detail import Detail, TracebackSection, detail_lines, detail_plain
-from pgq_tui.view_model.palette import Token
-from pgq_tui.view_model.safe_text import one_line
 from pgq_tui.widgets.text_view import TextView
 
 
@@ -27,8 +25,7 @@ class DetailPane(TextView):
         id: str | None = None,  # noqa: A002 - Textual's name
         classes: str | None = None,
     ) -> None:
-        super().__init__(id=id, classes=classes)
-        self._empty = empty
+        super().__init__(empty=empty, id=id, classes=classes)
         self._detail: Detail | None = None
         self._is_folded = True
 
@@ -67,7 +64,7 @@ class DetailPane(TextView):
 
     def _lines_of_detail(self, width: int) -> list[Text]:
         if self._detail is None:
-            return [Text(one_line(self._empty, width, glyphs=self.glyphs), self.palette.style(Token.DIM))]
+            return []
         return detail_lines(self._detail, width, self.palette, folded=self._is_folded, glyphs=self.glyphs)
 
     def _fold_hint(self) -> str:

@@ -70,7 +70,7 @@ class InputDialog(Dialog[str | None]):
         trouble = self._check(event.value) if self._check else None
         if trouble:
             self._say(trouble)
-        elif self.may_confirm("enter"):
+        elif event.value != self._value or self.may_confirm("enter"):
             self.dismiss(event.value)
 
     def _say(self, trouble: str | None) -> None:

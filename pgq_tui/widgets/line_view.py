@@ -7,6 +7,7 @@ from collections.abc import Hashable
 from typing import ClassVar
 
 from rich.cells import cell_len
+from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 from textual.binding import Binding, BindingType
@@ -16,6 +17,8 @@ from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 
+from pgq_tui.view_model.palette import Token
+from pgq_tui.view_model.safe_text import one_line
 from pgq_tui.widgets.panel import Panel
 from pgq_tui.widgets.segments import text_segments
 
@@ -52,8 +55,15 @@ class LineView(ScrollView, Panel, can_focus=True):
         Binding("G,end", "last_line", "To the end", id="lines.last", show=False),
     ]
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002 - Textual's name
+    def __init__(
+        self,
+        *,
+        empty: str = "",
+        id: str | None = None,  # noqa: A002 - Textual's name
+        classes: str | None = None,
+    ) -> None:
         super().__init__(id=id, classes=classes)
+        self._empty = empty
         self._strips: LRUCache[Hashable, Strip] = LRUCache(_STRIPS_KEPT)
 
     @property
@@ -74,6 +84,11 @@ class LineView(ScrollView, Panel, can_focus=True):
         return None
 
     @property
+    def empty_words(self) -> str:
+        """What is said instead of lines."""
+        return self._empty
+
+    @property
     def columns_left_out(self) -> int:
         """How far the lines are scrolled sideways."""
         return 0
@@ -86,6 +101,11 @@ class LineView(ScrollView, Panel, can_focus=True):
     def on_mount(self) -> None:
         """Take the frame that suits the terminal."""
         self.set_class(self.glyphs.is_ascii, "-ascii")
+
+    def set_empty(self, words: str) -> None:
+        """Say this when there are no lines."""
+        self._empty = words
+        self.refresh()
 
     def lines_changed(self) -> None:
         """To be called after the number or the content of the lines changed."""
@@ -126,7 +146,7 @@ class LineView(ScrollView, Panel, can_focus=True):
         width = self.size.width
         base = self.rich_style
         if not 0 <= index < self.line_count:
-            return Strip.blank(width, base)
+            return self._words_strip(width, base) if y == 0 and not self.line_count else Strip.blank(width, base)
         over = self.line_style(index)
         style = base + over if over else base
         left = self.columns_left_out
@@ -150,6 +170,10 @@ class LineView(ScrollView, Panel, can_focus=True):
         super().notify_style_update()
         self._strips.clear()
         self.refresh()
+
+    def _words_strip(self, width: int, base: Style) -> Strip:
+        words = one_line(self.empty_words, width, glyphs=self.glyphs)
+        return Strip([Segment(words, base + self.palette.style(Token.DIM))]).crop_extend(0, width, base)
 
     def _line_strip(self, index: int) -> Strip:
         """The whole line as a strip, not yet cut to the window; kept until its key changes."""

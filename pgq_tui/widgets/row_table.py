@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -57,8 +58,13 @@ class RowTable(DataTable[Text], Panel):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("j", "cursor_down", "Down", id="table.down", show=False),
-        Binding("k", "cursor_up", "Up", id="table.up", show=False),
+        Binding("enter", "select_cursor", "Open", id="table.open", show=False),
+        Binding("j,down", "cursor_down", "Down", id="table.down", show=False),
+        Binding("k,up", "cursor_up", "Up", id="table.up", show=False),
+        Binding("pagedown", "page_down", "Page down", id="table.page_down", show=False),
+        Binding("pageup", "page_up", "Page up", id="table.page_up", show=False),
+        Binding("left", "cursor_left", "Scroll left", id="table.left", show=False),
+        Binding("right", "cursor_right", "Scroll right", id="table.right", show=False),
         Binding("g,home", "first_row", "First row", id="table.first", show=False),
         Binding("G,end", "last_row", "Last row", id="table.last", show=False),
         Binding("ctrl+d", "half_page(1)", "Half a page down", id="table.half_down", show=False),
@@ -161,9 +167,7 @@ class RowTable(DataTable[Text], Panel):
         self._table_rows = wanted
         self._fill()
         if list(wanted) == list(before):
-            for index, (key, row) in enumerate(wanted.items()):
-                if not _same_row(before[key], row):
-                    self.refresh_row(index)
+            self._repaint_changed(before)
             return
         self._hold(held, line, top)
         self._tell_key()
@@ -250,6 +254,14 @@ class RowTable(DataTable[Text], Panel):
         if list(wanted) != list(self._table_rows):
             return True
         return any(not _same_row(row, wanted[key]) for key, row in self._table_rows.items())
+
+    def _repaint_changed(self, before: dict[str, TableRow]) -> None:
+        """Only the rows in sight that look different."""
+        top = self.scroll_offset.y
+        in_sight = islice(enumerate(self._table_rows.items()), top, top + self.size.height)
+        for index, (key, row) in in_sight:
+            if not _same_row(before[key], row):
+                self.refresh_row(index)
 
     def _lay_out_columns(self) -> None:
         """Columns for the width there is: those that fit, the flexible ones filling the rest."""

@@ -79,10 +79,11 @@ class TailView(LineView):
         title: str = "",
         *,
         kept: int = KEPT_RECORDS,
+        empty: str = "nothing yet",
         id: str | None = None,  # noqa: A002 - Textual's name
         classes: str | None = None,
     ) -> None:
-        super().__init__(id=id, classes=classes)
+        super().__init__(empty=empty, id=id, classes=classes)
         self._title = title
         self._buffer = TailBuffer(kept)
         self._options = TailOptions()
@@ -91,6 +92,7 @@ class TailView(LineView):
         self._widest = 0
         self._follow = True
         self._unseen = 0
+        self._is_placing = False
         self._arrived = 0
         """Records since the pause, whether the filter shows them or not."""
 
@@ -122,6 +124,13 @@ class TailView(LineView):
         return len(self._buffer)
 
     @property
+    def empty_words(self) -> str:
+        """Why there is nothing: nothing came, or the filter hides it."""
+        if self._buffer.is_filtered and self._buffer.kept:
+            return f"none of {plural(self._buffer.kept, 'line')} passes the filter"
+        return super().empty_words
+
+    @property
     def columns_left_out(self) -> int:
         """How far the lines are scrolled sideways."""
         return self._left
@@ -146,7 +155,8 @@ class TailView(LineView):
             self._show_state()
             return
         # What the operator looks at stays where it is, though lines left above it.
-        self.scroll_row(top - gone)
+        if gone:
+            self.scroll_row(top - gone)
         self._arrived += len(batch)
         self._unseen += added
         self._tell()
@@ -258,9 +268,17 @@ class TailView(LineView):
         if self._follow:
             self._scroll_to_end()
 
+    def scroll_row(self, row: int) -> None:
+        """Put a line at the top; unlike a scroll by the mouse this says nothing about following."""
+        self._is_placing = True
+        super().scroll_row(row)
+        self._is_placing = False
+
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Scrolling up stops following; scrolling down to the end resumes it."""
         super().watch_scroll_y(old_value, new_value)
+        if self._is_placing:
+            return
         at_end = round(new_value) >= self.max_scroll_y
         if new_value < old_value and not at_end:
             self._set_follow(follow=False)

@@ -15,8 +15,14 @@ LinesFor = Callable[[int], list[Text]]
 class TextView(LineView):
     """Shows lines that are laid out anew when the width changes."""
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002 - Textual's name
-        super().__init__(id=id, classes=classes)
+    def __init__(
+        self,
+        *,
+        empty: str = "",
+        id: str | None = None,  # noqa: A002 - Textual's name
+        classes: str | None = None,
+    ) -> None:
+        super().__init__(empty=empty, id=id, classes=classes)
         self._lines_for: LinesFor = lambda _: []
         self._lines: list[Text] = []
         self._layout_number = 0

@@ -185,8 +185,10 @@ class TimeChart(Panel, can_focus=True):
 
     def _draw(self) -> list[Strip]:
         data = self._data
-        if data is None or self.size.width <= 0 or self.size.height <= 0:
+        if self.size.width <= 0 or self.size.height <= 0:
             return []
+        if data is None:
+            return self._empty_picture("loading")
         if not data.has_values:
             return self._empty_picture(data.empty)
         _, surface = self.background_colors

@@ -138,6 +138,18 @@ async def test_a_count_has_to_be_typed_where_one_is_asked_for() -> None:
         assert app.answers == [True]
 
 
+async def test_a_challenge_may_begin_with_the_letters_that_answer_elsewhere() -> None:
+    app, clock = Asked(), Clock()
+    async with app.run_test() as pilot:
+        await app.ask(ConfirmDialog(Confirmation("Stop", "All stop.", challenge="ny-1"), clock=clock))
+        await settle(pilot)
+        clock.now += 1
+        await pilot.press(*"ny-1", "enter")
+        await settle(pilot, until=lambda: bool(app.answers))
+
+        assert app.answers == [True]
+
+
 @pytest.mark.parametrize("size", SIZES)
 async def test_effect_sample_and_rest_are_shown_to_the_letter(size: tuple[int, int]) -> None:
     app = Asked()

@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from textual.geometry import Offset
+from textual.selection import Selection
 from textual.widgets import Input
 
 from pgq_tui.view_model import LogRecord, TailOptions, TimeFormat
@@ -258,6 +260,57 @@ async def test_a_rule_can_be_drawn_and_passes_every_filter() -> None:
         await settle(pilot)
 
         assert "── marker 12:04:31 ops [/x] ──" in screen_text(app)
+
+
+async def test_an_empty_tail_says_whether_nothing_came_or_the_filter_hides_it() -> None:
+    tail = TailView("Runs", empty="no run since 12:00 [/x]")
+    app = Watcher(tail)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        assert "no run since 12:00 [/x]" in screen_text(app)
+
+        tail.extend(records(1, 2))
+        tail.set_levels({"failed"})
+        await settle(pilot)
+        assert "none of 2 lines passes the filter" in screen_text(app)
+
+
+async def test_a_filter_neither_starts_nor_stops_following() -> None:
+    tail = TailView("Runs")
+    app = Watcher(tail)
+    async with app.run_test(size=(80, 24)) as pilot:
+        tail.extend(record(n, "failed" if n % 10 == 0 else "succeeded") for n in range(400))
+        await settle(pilot)
+        tail.set_levels({"failed"})
+        await settle(pilot)
+        assert tail.follow
+
+        tail.set_levels(None)
+        tail.scroll_to(y=100, animate=False)
+        await settle(pilot)
+        assert not tail.follow
+        tail.set_levels({"failed"})
+        await settle(pilot)
+        assert not tail.follow
+        tail.set_levels(None)
+        tail.extend(records(*range(500, 520)))
+        await settle(pilot)
+        assert not tail.follow
+        assert tail.unseen == 20
+
+
+async def test_text_chosen_with_the_mouse_can_be_copied() -> None:
+    tail = TailView("Runs")
+    app = Watcher(tail)
+    async with app.run_test(size=(80, 24)) as pilot:
+        tail.set_options(TailOptions(TimeFormat.OFF))
+        tail.extend(record(n, text="[/x]") for n in range(50))
+        await settle(pilot)
+
+        chosen = tail.get_selection(Selection(Offset(15, 10), Offset(30, 11)))
+
+        assert chosen is not None
+        assert chosen[0] == "line 00010 [/x]\n✓ w-01         line 00011 [/x]"
 
 
 async def test_clear_forgets_everything() -> None:
