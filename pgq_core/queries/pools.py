@@ -106,6 +106,9 @@ class PoolQueries(QueryGroup):
     def list_wanted_pools(self, *, host: str) -> Statement[WantedPoolRow]:
         return self._statement("list_wanted_pools", WantedPoolRow, host=host)
 
+    def lower_pool(self, *, host: str, name: str, by: int, supervisor_id: str) -> Statement[None]:
+        return self._statement("lower_pool", host=host, name=name, by=by, supervisor_id=supervisor_id)
+
     def list_pool_workers(self, *, host: str, stale_limit: timedelta) -> Statement[PoolWorkerRow]:
         return self._statement("list_pool_workers", PoolWorkerRow, host=host, stale_limit=stale_limit)
 

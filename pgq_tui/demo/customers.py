@@ -50,9 +50,10 @@ class Stream:
 class Customers:
     """`jobs_between(a, b)`: the arrivals of that time, in seconds since the start. The same seed, the same jobs."""
 
-    def __init__(self, seed: int | None = None, *, first_number: int = 1) -> None:
+    def __init__(self, seed: int | None = None, *, first_number: int = 1, burst_size: int = BURST_SIZE) -> None:
         self._random = Random(seed)  # noqa: S311 - a shop's visitors
         self._number = first_number
+        self._burst_size = burst_size
 
     def first_visit(self) -> list[JobRequest]:
         """One job of every kind and the troublesome ones first, so that no screen stays empty for long."""
@@ -67,7 +68,7 @@ class Customers:
             for _ in range(_poisson(self._random, stream.rate * share))
         ]
         if math.floor((start - FIRST_BURST) / BURST_EVERY) < math.floor((end - FIRST_BURST) / BURST_EVERY):
-            jobs += [_newsletter(self._random, self._next()) for _ in range(BURST_SIZE)]
+            jobs += [_newsletter(self._random, self._next()) for _ in range(self._burst_size)]
         return jobs
 
     def _next(self) -> int:

@@ -28,14 +28,14 @@ class PoolDefinition(BaseModel):
     name: PoolName
     app: str = Field(min_length=1)
     """What `pgq-core worker --app` takes: `module`, `module:registry` or `path/file.py`."""
-    queues: tuple[QueueName, ...] = Field(("default",), min_length=1)
-    concurrency: int = Field(10, ge=1, le=10_000)
-    wanted: int = Field(1, ge=0)
-    minimum: int = Field(0, ge=0)
-    maximum: int = Field(64, ge=0, le=1_000)
+    queues: tuple[QueueName, ...] = Field(default=("default",), min_length=1)
+    concurrency: int = Field(default=10, ge=1, le=10_000)
+    wanted: int = Field(default=1, ge=0)
+    minimum: int = Field(default=0, ge=0)
+    maximum: int = Field(default=64, ge=0, le=1_000)
     cwd: Path | None = None
     env: dict[str, str] = Field(default_factory=dict)
-    grace: float | None = Field(None, ge=0, le=86_400)
+    grace: float | None = Field(default=None, ge=0, le=86_400)
     """Seconds that a stopping worker has to finish what runs. None: the setting of the same name."""
 
     @field_validator("env", mode="before")

@@ -31,9 +31,10 @@ class SupervisorRunning(PgqError):
 
 
 class SupervisorNotStarted(PgqError):
-    """A detached supervisor that ended, or did not report, before it was in charge."""
+    """A supervisor process that ended, or did not report, before it was in charge. `is_running`: another one is."""
 
-    def __init__(self, reason: str, log: Path) -> None:
+    def __init__(self, reason: str, log: Path, *, is_running: bool = False) -> None:
         self.reason = reason
         self.log = log
+        self.is_running = is_running
         super().__init__(f"the supervisor did not start: {reason} (its log: {log})")

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from random import Random
 
-from pgq_tui.supervisor.restarts import RestartPolicy
+from pgq_core.worker.backoff import RestartBackoff
+from pgq_core.worker.exits import ExitKind, RunnerExit
+
+HEALTHY_AFTER = 10.0
+"""Seconds after which a worker that is ready has proven itself."""
+LONGEST_PAUSE = 30.0
+LONGEST_PAUSE_ONCE_READY = 5.0
+"""A job killed it. Killing jobs end as dead letters, so its seat need not wait for what is long over."""
+
+_BLAMELESS = frozenset((ExitKind.STOPPED, ExitKind.REPLACE))
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A worker that this supervisor started. `failures`: deaths in a row in its seat before it."""
+    """A worker that this supervisor started. `seat` remembers the deaths before it."""
 
     worker_id: str
     started_at: float
-    failures: int = 0
+    seat: RestartBackoff
     ready_at: float | None = None
     is_leaving: bool = False
 
@@ -24,7 +32,7 @@ class Member:
 class Vacancy:
     """A seat whose worker died and that stays empty until `retry_at`."""
 
-    failures: int
+    seat: RestartBackoff
     retry_at: float
 
 
@@ -39,12 +47,16 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class PoolHealth:
-    """How the pool does: `retry_in` seconds until the next try while a seat waits, `detail` the last death in words."""
+    """How the pool does: `retry_at` the next try while a seat waits, `detail` the last death in words."""
 
     state: str = "ok"
     detail: str | None = None
-    retry_in: float | None = None
+    retry_at: float | None = None
     restarts: int = 0
+
+
+def new_seat() -> RestartBackoff:
+    return RestartBackoff(base=0.5, cap=LONGEST_PAUSE, healthy_after=HEALTHY_AFTER, crash_loop_after=3)
 
 
 @dataclass(slots=True)
@@ -54,8 +66,7 @@ class Pool:
     Times are any clock that only goes forward, given by the caller.
     """
 
-    policy: RestartPolicy = field(default_factory=RestartPolicy)
-    random: Random = field(default_factory=Random)
+    new_seat: Callable[[], RestartBackoff] = new_seat
     members: dict[str, Member] = field(default_factory=dict)
     vacancies: list[Vacancy] = field(default_factory=list)
     restarts: int = 0
@@ -78,13 +89,14 @@ class Pool:
 
     def started(self, worker_id: str, now: float) -> None:
         """A start takes the ripest empty seat, and with it the memory of the deaths there."""
-        failures = self._take_seat(now)
-        self.restarts += failures > 0
-        self.members[worker_id] = Member(worker_id, now, failures)
+        seat = self._take_seat(now)
+        self.restarts += seat.deaths > 0
+        self.members[worker_id] = Member(worker_id, now, seat)
 
     def failed_to_start(self, now: float, cause: str) -> None:
         """There is no process at all: the program, its directory or its rights are missing."""
-        self._vacate(self._take_seat(now) + 1, was_ready=False, now=now, cause=cause)
+        ended = RunnerExit(ExitKind.REFUSED, code=None, signal=None, reason=cause, last_output=(), lived=0.0)
+        self._vacate(self._take_seat(now), ended, now, longest=LONGEST_PAUSE)
 
     def became_ready(self, worker_id: str, now: float) -> None:
         self.members[worker_id] = replace(self.members[worker_id], ready_at=now)
@@ -93,48 +105,63 @@ class Pool:
         """From here on its seat is free for another, and its exit is no failure."""
         self.members[worker_id] = replace(self.members[worker_id], is_leaving=True)
 
-    def exited(self, worker_id: str, now: float, cause: str) -> bool:
+    def exited(self, worker_id: str, now: float, ended: RunnerExit) -> bool:
         """Whether this exit was a death that nobody had asked for."""
         member = self.members.pop(worker_id)
-        if member.is_leaving:
+        if member.is_leaving or ended.kind in _BLAMELESS:
             return False
-        failures = 1 if self._is_healthy(member, now) else member.failures + 1
-        self._vacate(failures, was_ready=member.ready_at is not None, now=now, cause=cause)
+        # Only the time after it was ready counts as life: a start that hangs and fails is not healthy for hanging long.
+        lived = 0.0 if member.ready_at is None else now - member.ready_at
+        longest = LONGEST_PAUSE if member.ready_at is None else LONGEST_PAUSE_ONCE_READY
+        self._vacate(member.seat, replace(ended, kind=ExitKind.CRASHED, lived=lived), now, longest=longest)
         return True
+
+    def retry_now(self) -> None:
+        """An operator does not want to wait for the next try."""
+        self.vacancies = [replace(vacancy, retry_at=float("-inf")) for vacancy in self.vacancies]
 
     def health(self, now: float) -> PoolHealth:
         """A crash loop lasts until the seats with too many deaths in a row are filled by workers that stay healthy."""
-        unproven = [m.failures for m in self.members.values() if not m.is_leaving and not self._is_healthy(m, now)]
-        worst = max([vacancy.failures for vacancy in self.vacancies] + unproven, default=0)
-        if worst < self.policy.crash_loop_after:
+        for member in self.members.values():
+            if member.ready_at is not None and now - member.ready_at >= HEALTHY_AFTER:
+                member.seat.healthy()
+        seats = [vacancy.seat for vacancy in self.vacancies]
+        seats += [member.seat for member in self.members.values() if not member.is_leaving]
+        worst = max(seats, key=_deaths, default=None)
+        if worst is None or not worst.is_crash_loop:
             return PoolHealth(restarts=self.restarts)
-        next_try = min((vacancy.retry_at for vacancy in self.vacancies), default=None)
         return PoolHealth(
             state="crash_loop",
-            detail=f"{worst} times in a row: {self.last_death}",
-            retry_in=None if next_try is None else max(next_try - now, 0.0),
+            detail=f"{worst.deaths} times in a row: {self.last_death}",
+            retry_at=min((vacancy.retry_at for vacancy in self.vacancies), default=None),
             restarts=self.restarts,
         )
 
-    def _take_seat(self, now: float) -> int:
-        """The deaths in a row of the ripest empty seat; 0 when the worker gets a new one."""
-        seat = min(self.vacancies, key=_retry_at, default=None)
-        if seat is None or seat.retry_at > now:
-            return 0
-        self.vacancies.remove(seat)
-        return seat.failures
+    def _take_seat(self, now: float) -> RestartBackoff:
+        """The ripest empty seat, or a new one."""
+        ripest = min(self.vacancies, key=_retry_at, default=None)
+        if ripest is None or ripest.retry_at > now:
+            return self.new_seat()
+        self.vacancies.remove(ripest)
+        return ripest.seat
 
-    def _vacate(self, failures: int, *, was_ready: bool, now: float, cause: str) -> None:
-        self.last_death = cause
-        delay = self.policy.delay(failures, was_ready=was_ready, random=self.random)
-        self.vacancies.append(Vacancy(failures, now + delay))
-
-    def _is_healthy(self, member: Member, now: float) -> bool:
-        return member.ready_at is not None and now - member.ready_at >= self.policy.healthy_after
+    def _vacate(self, seat: RestartBackoff, ended: RunnerExit, now: float, *, longest: float) -> None:
+        self.last_death = _in_words(ended)
+        self.vacancies.append(Vacancy(seat, now + min(seat.delay_after(ended), longest)))
 
 
 def _retry_at(vacancy: Vacancy) -> float:
     return vacancy.retry_at
+
+
+def _deaths(seat: RestartBackoff) -> int:
+    return seat.deaths
+
+
+def _in_words(ended: RunnerExit) -> str:
+    """The reason, and the last thing the worker said before."""
+    said = next((line.strip() for line in reversed(ended.last_output) if line.strip()), "")
+    return f"{ended.reason} ({said[:200]})" if said and said not in ended.reason else ended.reason
 
 
 def _most_dispensable(staying: list[Member], surplus: int, busy: Mapping[str, int]) -> tuple[str, ...]:

@@ -131,6 +131,14 @@ def test_a_report_adds_restarts_and_says_when_the_next_try_is(conn: Connection[A
     assert pool_row(conn)["retry_at"] is None
 
 
+def test_lowering_a_pool_stops_at_its_minimum(conn: Connection[Any]) -> None:
+    announce(conn, wanted=3, minimum=1)
+
+    for expected in (2, 1, 1):
+        queries.lower_pool(host="h1", name="web", by=1, supervisor_id="s1").execute_sync(conn)
+        assert pool_row(conn)["wanted"] == expected
+
+
 def test_only_live_workers_of_the_hosts_pools_are_listed(conn: Connection[Any]) -> None:
     conn.execute(
         """

@@ -1,0 +1,180 @@
+"""How supervisors end: asked, in a hurry, killed, without a database, without a parent."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from pgq_core.embedded import EmbeddedServer
+from pgq_core.migrate import migrate
+from pgq_tui.supervisor import find_running, start_detached, stop_detached
+from tests.supervisor.support import HOST, PATIENCE, Host, all_gone, pool
+from tests.support.databases import FAST
+from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.system
+
+GRACE = 3.0
+
+
+def start_job(host: Host, seconds: float) -> int:
+    """The id of a job that is certainly running."""
+    (job_id,) = host.enqueue("sleep", {"seconds": seconds})
+    eventually(lambda: host.rows("SELECT 1 AS one FROM jobs WHERE status = 'running'"), timeout=PATIENCE)
+    return job_id
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_drains_all_workers(host: Host, number: signal.Signals) -> None:
+    supervisor = host.supervise(pool(wanted=2), grace=20.0)
+    pids = [row["pid"] for row in host.until_running(2)]
+    start_job(host, 1.5)
+
+    supervisor.process.send_signal(number)
+
+    assert host.until_stopped(supervisor) == 0
+    assert all_gone(pids)
+    assert host.rows("SELECT outcome FROM job_runs") == [{"outcome": "succeeded"}]
+    assert host.rows("SELECT 1 AS one FROM supervisors") == []
+    assert {row["state"] for row in host.rows("SELECT state FROM workers")} == {"stopped"}
+
+
+def test_a_second_signal_hands_jobs_back_unspent_at_once(host: Host) -> None:
+    supervisor = host.supervise(pool(wanted=1), grace=60.0)
+    host.until_running(1)
+    job_id = start_job(host, 120)
+
+    supervisor.process.send_signal(signal.SIGTERM)
+    eventually(lambda: host.workers("draining"), timeout=PATIENCE)
+    supervisor.process.send_signal(signal.SIGTERM)
+
+    assert host.until_stopped(supervisor, timeout=30) == 0
+    assert host.rows("SELECT id, status, attempts FROM jobs") == [{"id": job_id, "status": "pending", "attempts": 0}]
+
+
+def test_orphans_of_a_killed_supervisor_leave_and_the_next_one_never_has_too_many(host: Host) -> None:
+    first = host.supervise(pool(wanted=3), grace=3.0)
+    orphans = host.until_running(3)
+    start_job(host, 0.5)
+    first.process.kill()
+    first.wait(10)
+
+    second = host.supervise(pool(wanted=3), grace=3.0)
+
+    seen = []
+
+    def has_taken_over() -> bool:
+        seen.append(len(host.workers("starting", "running", "draining")))
+        running = [row["supervisor_id"] for row in host.workers()]
+        return running == [second.info.supervisor_id] * 3 and all_gone([row["pid"] for row in orphans])
+
+    eventually(has_taken_over, timeout=PATIENCE)
+    assert max(seen) <= 3
+    host.until_outcomes(succeeded=1)
+
+
+def test_nothing_outlives_a_program_that_was_killed(host: Host, tmp_path: Path) -> None:
+    """The console crashes: its tied supervisor drains its workers and leaves."""
+    options = tmp_path / "options.json"
+    options.write_text(host.options(pool(wanted=1), grace=2.0).model_dump_json())
+    script = (
+        "import sys, time; from pathlib import Path; from pgq_tui.supervisor import SupervisorOptions, start_tied\n"
+        "options = SupervisorOptions.model_validate_json(Path(sys.argv[1]).read_text())\n"
+        "print(start_tied(options).info.pid, flush=True); time.sleep(600)"
+    )
+    with subprocess.Popen([sys.executable, "-c", script, str(options)], stdout=subprocess.PIPE, text=True) as program:
+        assert program.stdout is not None
+        supervisor_pid = int(program.stdout.readline())
+        pids = [row["pid"] for row in host.until_running(1)]
+
+        program.kill()
+
+    eventually(lambda: all_gone([supervisor_pid, *pids]), timeout=PATIENCE)
+
+
+def test_a_detached_supervisor_outlives_its_starter_is_found_and_stopped(host: Host) -> None:
+    options = host.options(pool(wanted=1))
+    address = (host.dsn, "pgq_core", HOST)
+    assert asyncio.run(find_running(*address, state_dir=host.state_dir)) is None
+
+    started = start_detached(options)
+    try:
+        found = asyncio.run(find_running(*address, state_dir=host.state_dir))
+        pids = [row["pid"] for row in host.until_running(1)]
+
+        assert found is not None
+        assert (found.supervisor_id, found.pid) == (started.supervisor_id, started.pid)
+        assert os.getsid(started.pid) == started.pid
+        assert psutil.Process(started.pid).terminal() is None
+        assert started.log is not None
+        assert "in_charge" in started.log.read_text()
+    finally:
+        assert stop_detached(*address, timeout=20, state_dir=host.state_dir)
+    assert all_gone(pids)
+    assert asyncio.run(find_running(*address, state_dir=host.state_dir)) is None
+
+
+def test_a_supervisor_that_was_killed_is_not_found_although_its_row_is_fresh(host: Host) -> None:
+    supervisor = host.supervise(pool(wanted=0), stale_limit=60.0)
+    supervisor.process.kill()
+    supervisor.wait(10)
+
+    assert len(host.rows("SELECT 1 AS one FROM supervisors")) == 1
+    assert asyncio.run(find_running(host.dsn, "pgq_core", HOST, stale_limit=60.0, state_dir=host.state_dir)) is None
+
+
+@pytest.fixture
+def own_server(home: Path) -> Iterator[EmbeddedServer]:
+    """A server that a test may stop."""
+    server = EmbeddedServer("outage", home, settings=FAST)
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def own_host(own_server: EmbeddedServer, tmp_path: Path) -> Iterator[Host]:
+    dsn = own_server.start()
+    migrate(dsn)
+    host = Host(dsn + "&options=-csearch_path%3Dpgq_core", tmp_path / "state")
+    host.rows("TRUNCATE jobs, job_runs, workers, worker_pools, supervisors")
+    yield host
+    host.close()
+
+
+def test_a_supervisor_leaves_in_time_although_the_database_is_down(own_host: Host, own_server: EmbeddedServer) -> None:
+    supervisor = own_host.supervise(pool(wanted=2), grace=GRACE)
+    pids = [row["pid"] for row in own_host.until_running(2)]
+    start_job(own_host, 300)
+    own_server.stop()
+    asked = time.monotonic()
+
+    supervisor.ask_to_stop()
+
+    own_host.until_stopped(supervisor)
+    # A bound that is promised, not a measurement: the grace and two seconds, and something for a busy machine.
+    assert time.monotonic() - asked < GRACE + 2.0 + 2.0
+    assert all_gone(pids)
+
+
+def test_a_restart_of_the_database_is_survived(own_host: Host, own_server: EmbeddedServer) -> None:
+    supervisor = own_host.supervise(pool(wanted=2))
+    before = {row["pid"] for row in own_host.until_running(2)}
+
+    own_server.stop()
+    own_server.start()
+    own_host.enqueue("quick", {}, count=10)
+
+    own_host.until_outcomes(succeeded=10)
+    assert {row["pid"] for row in own_host.until_running(2)} == before
+    own_host.scale(3)
+    own_host.until_running(3)
+    assert supervisor.process.poll() is None
