@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC
 from functools import partial
 from pathlib import PurePath
@@ -18,6 +18,7 @@ from textual.binding import Binding, BindingType
 from textual.command import Provider
 from textual.screen import Screen
 
+from pgq_core.errors import PgqError
 from pgq_tui.command_line import CommandLineError, parse_command
 from pgq_tui.crash import write_crash_log
 from pgq_tui.messages import CommandTyped, GoTo
@@ -65,14 +66,15 @@ class PgqApp(App[int]):
         self,
         session: Session,
         *,
-        workers: LocalWorkers | None = None,
+        bring_up: Callable[[], Awaitable[LocalWorkers | None]] | None = None,
         theme: str | None = None,
         glyphs: Glyphs | None = None,
     ) -> None:
         super().__init__()
         self.session = session
         self.glyphs = glyphs or pick_glyphs()
-        self._local_workers = workers
+        self._bring_up = bring_up
+        self._local_workers: LocalWorkers | None = None
         self._theme_choice = theme
         self._last_screen = self.DEFAULT_MODE
         self._is_leaving = False
@@ -90,6 +92,17 @@ class PgqApp(App[int]):
             loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGHUP):
                 loop.add_signal_handler(number, self._leave_by_signal, number)
+
+        if self._bring_up is not None:
+            self._bring_up_workers(self._bring_up)
+
+    @work(group="workers", exit_on_error=False)
+    async def _bring_up_workers(self, bring_up: Callable[[], Awaitable[LocalWorkers | None]]) -> None:
+        """After the window is there: a supervisor takes a moment to come up."""
+        try:
+            self._local_workers = await bring_up()
+        except (PgqError, OSError) as error:
+            self.notify(str(error), title="workers of this host", severity="error", markup=False, timeout=15)
 
     def _leave_by_signal(self, number: signal.Signals) -> None:
         """Textual would die with the terminal in raw mode; leaving in order gives it back."""

@@ -7,15 +7,15 @@ import math
 from pgq_core.domain.snapshot import Count, QueueView
 from pgq_tui.pictures.shop_clock import ago
 
-_TREND_POINTS = 15
+_TREND_POINTS = 30
 
 
 def _trend(base: float, swing: float, phase: float) -> tuple[float, ...]:
-    return tuple(max(base + swing * math.sin(phase + index / 2), 0.0) for index in range(_TREND_POINTS))
+    return tuple(max(base + swing * math.sin(phase + index / 4), 0.0) for index in range(_TREND_POINTS))
 
 
 def shop_queues() -> list[QueueView]:
-    fading = tuple(max(9.0 - index * 0.9, 0.0) for index in range(_TREND_POINTS))
+    fading = tuple(max(9.0 - index * 0.45, 0.0) for index in range(_TREND_POINTS))
     return [
         QueueView(
             name="emails",

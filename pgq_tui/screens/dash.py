@@ -27,7 +27,10 @@ from pgq_tui.widgets.row_table import RowTable
 from pgq_tui.widgets.time_chart import TimeChart
 
 FEWEST_QUEUE_LINES = 4
-_ALL_WELL = "all is well: nothing fails, nothing waits too long, every pool has its workers"
+MOST_ATTENTION_LINES = 3
+MOST_ATTENTION_LINES_TALL = 5
+_ALL_WELL = "all is well: nothing fails, nothing waits too long, no worker is missing"
+_NOTHING_YET = "nothing here yet: enqueue a job, start a worker"
 
 
 class DashScreen(PauseFlow, ScaleFlow):
@@ -35,6 +38,7 @@ class DashScreen(PauseFlow, ScaleFlow):
 
     ID = "dash"
     LAYOUT = "grid"
+    _grid_rows = ""
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("dash")]
 
     def compose_body(self) -> ComposeResult:
@@ -70,7 +74,9 @@ class DashScreen(PauseFlow, ScaleFlow):
 
     def _show_attention(self) -> None:
         table, found = self.query_one("#attention", RowTable), self.session.attention
-        table.set_empty(f"{self.glyphs.icons['ok']} {_ALL_WELL}")
+        overview = self.session.overview
+        is_new = overview is not None and not overview.queues and not overview.workers
+        table.set_empty(_NOTHING_YET if is_new else f"{self.glyphs.icons['ok']} {_ALL_WELL}")
         table.show_rows(attention_row(one, self.palette, glyphs=self.glyphs) for one in found)
         critical = sum(one.severity is Severity.CRITICAL for one in found)
         table.set_title(f"Needs attention {len(found)}", f"{critical} critical" if critical else "")
@@ -79,7 +85,7 @@ class DashScreen(PauseFlow, ScaleFlow):
         table = self.query_one("#pools", RowTable)
         busy, slots = total_slots(overview)
         rows = pane_rows(overview, self.palette, glyphs=self.glyphs)
-        table.set_empty("no worker runs: pgq-core worker --app your_tasks")
+        table.set_empty("no worker runs yet")
         table.show_rows(rows)
         live = sum(worker.stopped_at is None for worker in overview.workers)
         table.set_title(f"Workers {live}", f"{busy}/{slots} slots · + - scale", f"{busy}/{slots}")
@@ -87,11 +93,19 @@ class DashScreen(PauseFlow, ScaleFlow):
     def _fit_rows(self, queues: int) -> None:
         """The queues get the lines they need, at most half of the screen; the charts get the rest."""
         body = self.query_one("#body")
-        wanted = max(queues, FEWEST_QUEUE_LINES) + FRAME_AND_HEADER
-        height = min(wanted, max(body.size.height // 2, FEWEST_QUEUE_LINES + FRAME_AND_HEADER))
-        table = self.query_one("#queues", RowTable)
-        if table.styles.height is None or table.styles.height.value != height:
-            table.styles.height = height
+        least = FEWEST_QUEUE_LINES + FRAME_AND_HEADER
+        height = min(max(queues + FRAME_AND_HEADER, least), max(body.size.height // 2, least))
+        has_room = self.has_class("-wide") and self.has_class("-tall")
+        rows = f"1fr 1fr {height}" if has_room else f"1fr {height}"
+        if rows != self._grid_rows:
+            self._grid_rows = rows
+            body.styles.grid_rows = rows
+        found = self.query_one("#attention", RowTable)
+        most = MOST_ATTENTION_LINES_TALL if self.has_class("-tall") else MOST_ATTENTION_LINES
+        if not has_room:
+            found.styles.height = min(max(found.row_count, 1), most)
+        else:
+            found.styles.clear_rule("height")
 
     def on_resize(self) -> None:
         if self.session.overview:

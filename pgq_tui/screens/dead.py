@@ -123,9 +123,21 @@ class DeadScreen(DeadFlow):
         else:
             rows = [letter_row(letter, now, self.palette, zone=zone, glyphs=glyphs) for letter in message.letters]
         self.table.show_rows(rows)
+        self._fit()
         self._show_title()
         self._show_detail()
         self.refresh_chrome()
+
+    def _fit(self) -> None:
+        """Kinds are few and need width for their errors; letters are many."""
+        self.set_class(self._is_grouped, "-grouped")
+        if self._is_grouped:
+            self.fit_main(self.table.row_count)
+        else:
+            self.table.styles.clear_rule("height")
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._fit)
 
     def _why_empty(self) -> str:
         runs = self.session.overview.throughput if self.session.overview else ()

@@ -19,6 +19,8 @@ def throughput_chart(points: Sequence[StatsPoint], now: datetime, window: timede
     >>> [(one.name, one.values) for one in chart.series]
     [('ok', (10.0,)), ('retry', (1.0,)), ('fail', (0.0,))]
     """
+    if not any(point.succeeded or point.retried or _failed(point) for point in points):
+        points = ()  # said in words: a line at zero looks like an outage
     return ChartData(
         times=tuple(point.at for point in points),
         bucket=timedelta(seconds=points[0].seconds if points else 5.0),

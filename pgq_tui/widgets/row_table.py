@@ -243,7 +243,7 @@ class RowTable(DataTable[Text], Panel):
 
     def render_line(self, y: int) -> Strip:
         """One line; without rows the one below the header says why."""
-        if self.row_count or y != self.header_height:
+        if self.row_count or y != (self.header_height if self.show_header else 0):
             return super().render_line(y)
         width = self.size.width
         words = one_line(self._empty, width - 1, glyphs=self.glyphs)
