@@ -155,3 +155,18 @@ async def test_the_asynchronous_queue_answers_the_same(async_queue: AsyncJobQueu
 
     assert [answer.created for answer in answers] == [True, True, True]
     assert [(await async_queue.get(answer.id)).data for answer in answers] == [1, 2, 3]
+
+
+def test_a_large_batch_takes_no_more_steps_per_item_than_a_small_one(
+    queue: JobQueue, conn: Connection[DictRow]
+) -> None:
+    """Prepared by small batches first; n * n steps would run into the statement timeout of the queue."""
+    for _ in range(6):
+        queue.enqueue_many([("t", 1), JobRequest("t", 1, idempotency_key="k")])
+
+    answers = queue.enqueue_many(
+        JobRequest("t", n % 7, idempotency_key=f"k{n // 2}" if n % 3 else None) for n in range(20_000)
+    )
+
+    assert len(answers) == 20_000
+    assert len({answer.id for answer in answers if answer.created}) == value(conn, "SELECT count(*) FROM jobs") - 7

@@ -1,9 +1,12 @@
 -- Inserts a batch of jobs, keyed or not, and tells per item, in input order, what became of it: created, or the job that has its key.
 -- Of items with the same key the first one counts. Keys are taken in one order, so that two batches cannot deadlock.
--- Ids without a key are matched by rank: rows are inserted, and so numbered, in the order of the input.
+-- Ids without a key are matched by rank: rows are inserted, and so numbered, in the order of the input. Ids with a key are matched by
+-- windows over the key, never by joins: a plan made for a small batch would turn a join of a large one into n * n steps.
 -- An id of NULL: the key was in another transaction's hands, which this statement cannot see yet. The caller asks again.
 WITH input AS MATERIALIZED (
-    SELECT t.*, row_number() OVER (PARTITION BY key ORDER BY position) AS nth
+    SELECT t.*,
+           row_number() OVER (PARTITION BY key ORDER BY position) AS nth,
+           CASE WHEN key IS NOT NULL THEN {schema}.payload_fingerprint(queue, payload) END AS fingerprint
       FROM unnest(%(queues)s::text[], %(payloads)s::jsonb[], %(priorities)s::int[], %(delays)s::interval[], %(not_befores)s::timestamptz[],
                   %(keys)s::text[], %(max_attempts)s::int[], %(timeouts)s::interval[], %(trace_contexts)s::jsonb[])
         WITH ORDINALITY AS t(queue, payload, priority, delay, not_before, key, max_attempts, timeout, trace_context, position)
@@ -17,24 +20,29 @@ WITH input AS MATERIALIZED (
     ON CONFLICT (idempotency_key) DO NOTHING
     RETURNING id, idempotency_key
 ), unkeyed AS (
-    SELECT items.position, ids.id
-      FROM (SELECT position, row_number() OVER (ORDER BY position) AS rank FROM input WHERE key IS NULL) items
-      JOIN (SELECT id, row_number() OVER (ORDER BY id) AS rank FROM inserted WHERE idempotency_key IS NULL) ids USING (rank)
+    SELECT array_agg(id ORDER BY id) AS ids
+      FROM inserted
+     WHERE idempotency_key IS NULL
+), keyed AS (
+    SELECT key, position, nth, fingerprint,
+           max(id) OVER (PARTITION BY key) AS new_id,
+           min(fingerprint) FILTER (WHERE nth = 1) OVER (PARTITION BY key) AS first_fingerprint
+      FROM (SELECT key, position, nth, fingerprint, NULL::bigint AS id FROM input WHERE key IS NOT NULL
+             UNION ALL
+            SELECT idempotency_key, NULL, NULL, NULL, id FROM inserted WHERE idempotency_key IS NOT NULL) asked_and_inserted
 )
-SELECT i.position::int AS position,
-       coalesce(u.id, n.id, k.job_id) AS id,
-       u.id IS NOT NULL OR (n.id IS NOT NULL AND i.nth = 1) AS created,
-       i.key IS NOT NULL
-       AND coalesce(CASE WHEN n.id IS NOT NULL THEN {schema}.payload_fingerprint(f.queue, f.payload) ELSE k.payload_hash END
-                    <> {schema}.payload_fingerprint(i.queue, i.payload), false) AS conflict
+SELECT i.position::int AS position, (SELECT ids FROM unkeyed)[i.nth] AS id, true AS created, false AS conflict
   FROM input i
-  LEFT JOIN unkeyed u ON u.position = i.position
-  LEFT JOIN inserted n ON n.idempotency_key = i.key
-  LEFT JOIN input f ON f.key = i.key AND f.nth = 1
+ WHERE i.key IS NULL
+ UNION ALL
+SELECT k.position::int, coalesce(k.new_id, holder.job_id), k.new_id IS NOT NULL AND k.nth = 1,
+       coalesce(CASE WHEN k.new_id IS NOT NULL THEN k.first_fingerprint ELSE holder.payload_hash END <> k.fingerprint, false)
+  FROM keyed k
   LEFT JOIN LATERAL (SELECT job_id, payload_hash
                        FROM {schema}.job_keys
-                      WHERE key = i.key
-                        AND n.id IS NULL
+                      WHERE key = k.key
+                        AND k.new_id IS NULL
                         AND (expires_at IS NULL OR expires_at > now())
-                      LIMIT 1) k ON true
- ORDER BY i.position
+                      LIMIT 1) holder ON true
+ WHERE k.position IS NOT NULL
+ ORDER BY position
