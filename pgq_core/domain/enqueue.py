@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Final, TypeGuard
 
 from pgq_core.domain.job import JSON, MAX_PRIORITY, MIN_PRIORITY
@@ -49,6 +50,11 @@ def checked_name(field: str, name: object) -> str:
     """A queue's or a type's name: 1 to 200 characters, no control characters, no comma (lists of names have commas)."""
     if not isinstance(name, str) or not name:
         raise InvalidJob(field, f"it must be text of 1 to {MAX_NAME} characters")
+    return _checked_text(field, name)
+
+
+@lru_cache(maxsize=1024)  # the same few names with every enqueue
+def _checked_text(field: str, name: str) -> str:
     if len(name) > MAX_NAME:
         raise InvalidJob(field, f"{len(name)} characters are more than {MAX_NAME}")
     if any(unicodedata.category(sign) in ("Cc", "Cs", "Zl", "Zp") for sign in name):
