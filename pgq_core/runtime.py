@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from psycopg import Connection
 
 from pgq_core.database import connect_sync
-from pgq_core.errors import SchemaMissing, SchemaOutdated
+from pgq_core.errors import DatabaseUnavailable, SchemaError, SchemaMissing, SchemaOutdated
 from pgq_core.migrate import check_schema, run_migrations
 from pgq_core.settings import Settings
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
 EMBEDDED = "main"
 """Name of the embedded server that serves when no address is given."""
+OTHER_SCHEMA = "public"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +32,16 @@ class Database:
 
 
 @contextlib.contextmanager
-def use_database(settings: Settings, *, check: bool = True) -> Iterator[Database]:
+def use_database(settings: Settings, *, check: bool = True, find_schema: bool = True) -> Iterator[Database]:
     """The database of `settings`, for as long as the block runs.
 
     The embedded one is started when needed and migrates itself; any other is only checked (unless `check` is False):
-    its schema is its owner's to change. Raises a SchemaError that says what to do, or DatabaseUnavailable.
+    its schema is its owner's to change. Where nobody named a schema, the one that holds our tables is found (unless
+    `find_schema` is False). Raises a SchemaError that says what to do, or DatabaseUnavailable.
     """
     if settings.dsn:
-        database = Database(settings.dsn, settings.db_schema, is_embedded=False)
+        schema = schema_in_use(settings) if find_schema else settings.db_schema
+        database = Database(settings.dsn, schema, is_embedded=False)
         if check:
             check_database(database)
         yield database
@@ -48,10 +53,38 @@ def use_database(settings: Settings, *, check: bool = True) -> Iterator[Database
         yield database
 
 
+def schema_in_use(settings: Settings) -> str:
+    """The schema that was named; where nobody named one, `public` when our tables are there and not in the usual one.
+
+    So `migrate --schema public` is said once, and what works on that database afterwards finds its tables.
+    """
+    if settings.dsn is None or "db_schema" in settings.model_fields_set:
+        return settings.db_schema
+    # A database that is away is the caller's to wait for or to report.
+    with (
+        contextlib.suppress(DatabaseUnavailable),
+        connect_sync(settings.dsn, application_name="pgq schema check") as conn,
+    ):
+        if not _holds_tables(conn, settings.db_schema) and _holds_tables(conn, OTHER_SCHEMA):
+            return OTHER_SCHEMA
+    return settings.db_schema
+
+
 def check_database(database: Database) -> int:
     """The schema's version; raises a SchemaError when this program cannot work on it."""
     with connect_sync(database.dsn, application_name="pgq schema check") as conn:
         return check_schema(conn, database.schema)
+
+
+def _holds_tables(conn: Connection[Any], schema: str) -> bool:
+    """Also tables that this program cannot work on: the check that follows says why."""
+    try:
+        check_schema(conn, schema)
+    except SchemaMissing:
+        return False
+    except SchemaError:
+        return True
+    return True
 
 
 def prepare_embedded(database: Database) -> int:

@@ -33,7 +33,7 @@ async def bring_up_workers(settings: Settings, database: Database) -> LocalWorke
     except PoolsFileMissing:
         return None
     embedded = EmbeddedName() if database.is_embedded else None
-    with_address = settings.model_copy(update={"dsn": database.dsn})
+    with_address = settings.model_copy(update={"dsn": database.dsn, "db_schema": database.schema})
     options = SupervisorOptions(settings=with_address, pools=pools, embedded=embedded)
     running = await find_running(
         database.dsn, database.schema, options.host, stale_limit=settings.stale_limit, state_dir=options.state_dir

@@ -29,5 +29,5 @@ def maintain(
         raise ReadOnlyRefused
     configure_logs(format=settings.log_format, level=settings.log_level)
     with use_database(settings) as database:
-        code = run_maintenance(settings.model_copy(update={"dsn": database.dsn}))
+        code = run_maintenance(settings.model_copy(update={"dsn": database.dsn, "db_schema": database.schema}))
     raise typer.Exit(code)

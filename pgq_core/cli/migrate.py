@@ -39,7 +39,7 @@ def migrate(
         return
     if settings.read_only:
         raise ReadOnlyRefused
-    with use_database(settings, check=False) as database:
+    with use_database(settings, check=False, find_schema=False) as database:
         report = run_migrations(database.dsn, database.schema, set_search_path=set_search_path or database.is_embedded)
     if as_json:
         print_json(_as_json(report))

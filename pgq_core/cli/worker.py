@@ -51,7 +51,7 @@ def worker(
         raise ReadOnlyRefused
     configure_logs(format=settings.log_format, level=settings.log_level)
     with use_database(settings) as database:
-        settings = settings.model_copy(update={"dsn": database.dsn})
+        settings = settings.model_copy(update={"dsn": database.dsn, "db_schema": database.schema})
         options = WorkerOptions(settings=settings, apps=tuple(apps), pool=pool, burst=burst, reload=reload)
         code = run_worker(options, services=[] if no_maintenance else [Maintenance(settings)])
     raise typer.Exit(code)

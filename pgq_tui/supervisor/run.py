@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, Protocol
 
 from pgq_core.embedded import EmbeddedServer
+from pgq_core.runtime import Database, prepare_embedded, schema_in_use
 from pgq_tui.supervisor.options import EmbeddedName, SupervisorOptions
 
 LEFTOVERS = 1.0
@@ -63,12 +64,12 @@ async def _run(
 @contextlib.contextmanager
 def _leased(options: SupervisorOptions) -> Iterator[SupervisorOptions]:
     """The embedded server, where one is used, lives at least as long as this supervisor."""
-    name = options.embedded
-    if name is None:
-        if options.settings.dsn is not None:
-            yield options
-            return
-        name = EmbeddedName()
+    settings, name = options.settings, options.embedded
+    if name is None and settings.dsn is not None:
+        found = settings.model_copy(update={"db_schema": schema_in_use(settings)})
+        yield options.model_copy(update={"settings": found})
+        return
+    name = name or EmbeddedName()
     with EmbeddedServer(name.name, name.home).lease() as dsn:
-        settings = options.settings.model_copy(update={"dsn": options.settings.dsn or dsn})
-        yield options.model_copy(update={"settings": settings})
+        prepare_embedded(Database(dsn, settings.db_schema, is_embedded=True))
+        yield options.model_copy(update={"settings": settings.model_copy(update={"dsn": settings.dsn or dsn})})
