@@ -148,11 +148,15 @@ class SchemaError(PgqError):
 
 
 class SchemaMissing(SchemaError):
-    """A database without our tables."""
+    """A database without our tables in the schema that was asked for. `elsewhere`: another schema that holds some."""
 
-    def __init__(self, schema: str) -> None:
+    def __init__(self, schema: str, *, elsewhere: str | None = None) -> None:
         self.schema = schema
-        super().__init__(f'schema "{schema}" holds no job tables yet; run: pgq-core migrate --schema {schema}')
+        self.elsewhere = elsewhere
+        remedy = f"run: pgq-core migrate --schema {schema}"
+        if elsewhere is not None:
+            remedy = f'schema "{elsewhere}" of this database does: pass schema="{elsewhere}" or set PGQ_SCHEMA'
+        super().__init__(f'schema "{schema}" holds no job tables yet; {remedy}')
 
 
 class SchemaOutdated(SchemaError):

@@ -49,7 +49,9 @@ class AsyncJobQueue:
         application_name: str = "pgq queue",
     ) -> None:
         self._verbs = Verbs(schema, registry, max_attempts=max_attempts, max_payload=max_payload)
-        self._connections = AsyncConnections(Target(dsn, application_name, prepare, timeout), max_size=max_connections)
+        self._connections = AsyncConnections(
+            Target(dsn, self._verbs.schema, application_name, prepare, timeout), max_size=max_connections
+        )
 
     async def __aenter__(self) -> Self:
         return self

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import select
 import threading
@@ -16,10 +17,12 @@ from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
 from pgq_core.database import conninfo
 from pgq_core.domain.payload import decode_any
-from pgq_core.errors import QueueClosed
+from pgq_core.errors import MissingRights, QueueClosed, SchemaError, SchemaMissing
+from pgq_core.migrate import check_schema, check_schema_async
 
 RECONNECT_TIMEOUT: Final = 10.0
 """Seconds a pool tries on its own for a lost connection; after that the next caller makes it try again."""
+OTHER_SCHEMA: Final = "public"
 SyncConnection: TypeAlias = Connection[Any]
 AsyncConnectionAny: TypeAlias = AsyncConnection[Any]
 
@@ -29,6 +32,7 @@ class Target:
     """Where to connect and how. `prepare` False: behind a pooler in transaction mode, so no session state."""
 
     dsn: str
+    schema: str
     application_name: str
     prepare: bool
     timeout: float
@@ -104,7 +108,7 @@ class Connections:
             if self._is_closed:
                 raise QueueClosed
             if self._pool is None:
-                self._probe()  # a wrong password shall not be a matter of waiting
+                self._look_once()
                 pool = ConnectionPool(
                     self._target.conninfo,
                     kwargs=self._target.arguments,
@@ -119,6 +123,18 @@ class Connections:
                 pool.open()
                 self._pool = pool
             return self._pool
+
+    def _look_once(self) -> None:
+        """Neither a wrong password nor a missing schema shall be a matter of waiting."""
+        with Connection.connect(self._target.conninfo, **self._target.arguments) as connection:
+            try:
+                check_schema(connection, self._target.schema)
+            except MissingRights:
+                return  # who may only insert may do that
+            except SchemaMissing as missing:
+                if _has_tables(connection, OTHER_SCHEMA):
+                    raise SchemaMissing(missing.schema, elsewhere=OTHER_SCHEMA) from None
+                raise
 
     def _probe(self) -> None:
         Connection.connect(self._target.conninfo, **self._target.arguments).close()
@@ -185,7 +201,7 @@ class AsyncConnections:
             if self._is_closed:
                 raise QueueClosed
             if self._pool is None:
-                await self._probe()
+                await self._look_once()
                 pool = AsyncConnectionPool(
                     self._target.conninfo,
                     kwargs=self._target.arguments,
@@ -200,6 +216,17 @@ class AsyncConnections:
                 await pool.open()
                 self._pool = pool
             return self._pool
+
+    async def _look_once(self) -> None:
+        async with await AsyncConnection.connect(self._target.conninfo, **self._target.arguments) as connection:
+            try:
+                await check_schema_async(connection, self._target.schema)
+            except MissingRights:
+                return
+            except SchemaMissing as missing:
+                if await _has_tables_async(connection, OTHER_SCHEMA):
+                    raise SchemaMissing(missing.schema, elsewhere=OTHER_SCHEMA) from None
+                raise
 
     async def _probe(self) -> None:
         connection = await AsyncConnection.connect(self._target.conninfo, **self._target.arguments)
@@ -224,6 +251,20 @@ def _read_any_json(connection: SyncConnection) -> None:
 
 async def _read_any_json_async(connection: AsyncConnectionAny) -> None:
     set_json_loads(decode_any, connection)
+
+
+def _has_tables(connection: SyncConnection, schema: str) -> bool:
+    with contextlib.suppress(SchemaError):
+        check_schema(connection, schema)
+        return True
+    return False
+
+
+async def _has_tables_async(connection: AsyncConnectionAny, schema: str) -> bool:
+    with contextlib.suppress(SchemaError):
+        await check_schema_async(connection, schema)
+        return True
+    return False
 
 
 def _is_dead(connection: SyncConnection | AsyncConnectionAny) -> bool:

@@ -49,7 +49,9 @@ class JobQueue:
         application_name: str = "pgq queue",
     ) -> None:
         self._verbs = Verbs(schema, registry, max_attempts=max_attempts, max_payload=max_payload)
-        self._connections = Connections(Target(dsn, application_name, prepare, timeout), max_size=max_connections)
+        self._connections = Connections(
+            Target(dsn, self._verbs.schema, application_name, prepare, timeout), max_size=max_connections
+        )
 
     def __enter__(self) -> Self:
         return self

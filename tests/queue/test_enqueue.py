@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal
 
 import psycopg
 import pytest
@@ -15,7 +15,8 @@ from psycopg.sql import SQL, Identifier
 from pydantic import BaseModel
 
 from pgq_core import AsyncJobQueue, InvalidJob, InvalidPayload, JobQueue, MalformedData, Registry
-from pgq_core.errors import DatabaseUnavailable, MissingRights, QueueClosed, SchemaMissing
+from pgq_core.errors import DatabaseUnavailable, MissingRights, QueueClosed, SchemaMissing, SchemaTooNew
+from pgq_core.migrate import run_migrations
 from tests.queue.rows import row, value
 from tests.schema.roles import dsn_of, new_role
 
@@ -247,6 +248,36 @@ def test_both_faces_have_the_same_verbs(name: str) -> None:
 def test_a_database_without_our_tables_is_named(empty_dsn: str) -> None:
     with JobQueue(empty_dsn) as queue, pytest.raises(SchemaMissing, match="pgq-core migrate --schema pgq_core"):
         queue.enqueue("t")
+
+
+@pytest.mark.parametrize("change", ["version = 9999", "compatible_from = 9999"])
+async def test_a_schema_that_this_program_cannot_serve_is_refused(
+    dsn: str, conn: Connection[DictRow], change: Literal["version = 9999", "compatible_from = 9999"]
+) -> None:
+    conn.execute(f"UPDATE schema_migrations SET {change} WHERE version = (SELECT max(version) FROM schema_migrations)")
+
+    with JobQueue(dsn) as queue:
+        async with AsyncJobQueue(dsn) as async_queue:
+            if change.startswith("version"):  # a newer one that serves us too
+                assert queue.enqueue("t").created
+                assert (await async_queue.enqueue("t")).created
+            else:
+                with pytest.raises(SchemaTooNew):
+                    queue.enqueue("t")
+                with pytest.raises(SchemaTooNew):
+                    await async_queue.enqueue("t")
+
+
+async def test_tables_in_public_are_pointed_at(empty_dsn: str) -> None:
+    run_migrations(empty_dsn, "public")
+
+    with JobQueue(empty_dsn) as queue, pytest.raises(SchemaMissing, match='pass schema="public"'):
+        queue.enqueue("t")
+    async with AsyncJobQueue(empty_dsn) as async_queue:
+        with pytest.raises(SchemaMissing, match='pass schema="public"'):
+            await async_queue.enqueue("t")
+    with JobQueue(empty_dsn, schema="public") as queue:
+        assert queue.enqueue("t").created
 
 
 def test_another_schema_is_used_when_told(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
