@@ -155,7 +155,7 @@ class Corridor:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout):
                 await self.completer.wait_until_empty()
-        self._log.flush()
+        self._log.tick()
         return self.completer.is_empty()
 
     async def close(self) -> None:
@@ -171,12 +171,12 @@ class Corridor:
             self.producer.wake()
 
     async def _tend(self) -> None:
-        """Once a second: the counter that the keeper shows, and the summary lines of the log."""
+        """The summary lines of the log, once a second, and the announcement, once an hour."""
         announcing = asyncio.create_task(self._announce_again())
         try:
             while True:
                 await asyncio.sleep(1.0)
-                self._log.flush()
+                self._log.tick()
         finally:
             announcing.cancel()
 

@@ -57,7 +57,8 @@ class DatabaseDesk:
         self._is_away = False
         self._is_closing = False
         self._task: asyncio.Task[None] | None = None
-        self._trouble = RepeatedTrouble(get_logger("pgq.keeper"))
+        self._logger = get_logger("pgq.keeper")
+        self._trouble = RepeatedTrouble(self._logger)
 
     def open(self) -> None:
         self._task = asyncio.create_task(self._run(), name="keeper's desk")
@@ -101,6 +102,9 @@ class DatabaseDesk:
             await self._beat_when_due(conn)
         except (psycopg.Error, DatabaseUnavailable, OSError, TimeoutError) as error:
             return await self._give_way(error)
+        except Exception:  # noqa: BLE001 - a fault of ours must not end the beats of all runners
+            self._logger.exception("keeper_failed")
+            return self._pauses.next()
         self._say_back()
         return 0.0 if self._asked else self._beat_at - time.monotonic()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Sequence
 from typing import Final
@@ -23,7 +22,6 @@ class JobLog:
         self._logger = get_logger("pgq.worker", worker_id=worker_id).bind()
         self._keep_all = keep_all
         self._debug = debug
-        self._second = 0
         self._lines = 0
         self._unsaid: Counter[str] = Counter()
 
@@ -77,21 +75,16 @@ class JobLog:
         """The job was no longer ours; its new owner decides."""
         self._logger.warning("late_write_refused", **_facts(attempt.row), duration_ms=_duration(attempt))
 
-    def flush(self) -> None:
-        """Says what the last second kept back."""
+    def tick(self) -> None:
+        """Once a second: says what was kept back since the last time."""
         for queue, count in self._unsaid.items():
             self._logger.info("jobs_succeeded", queue=queue, count=count)
         self._unsaid.clear()
+        self._lines = 0
 
     def _may_say(self, attempt: Attempt) -> bool:
-        if self._keep_all:
-            return True
-        second = int(time.monotonic())
-        if second != self._second:
-            self.flush()
-            self._second, self._lines = second, 0
         self._lines += 1
-        if self._lines <= LINES_PER_SECOND:
+        if self._keep_all or self._lines <= LINES_PER_SECOND:
             return True
         self._unsaid[attempt.row.queue] += 1
         return False

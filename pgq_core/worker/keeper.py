@@ -290,16 +290,19 @@ class Keeper:
         sent = machine_ns()
         rows = await self._queries.beat_workers([_beat_of(handle) for handle in handles.values()]).fetch_all(conn)
         for row in rows:
+            handle = handles[row.id]
+            if handle.state is RunnerState.EXITED:  # it ended while the beat was under way
+                continue
             if row.wanted is not None:
-                handles[row.id].marks.last_beat_ns = sent
-                self._obey(handles[row.id], row.wanted)
+                handle.marks.last_beat_ns = sent
+                self._obey(handle, row.wanted)
             else:
-                await self._answer_refused_beat(conn, handles[row.id], row)
+                await self._answer_refused_beat(conn, handle, row)
 
     async def _answer_refused_beat(self, conn: AsyncConnection[Any], handle: RunnerHandle, row: BeatRow) -> None:
         if row.is_ended:
             self._fence(handle, "it was taken for lost and its jobs were given to others")
-        elif handle.state is not RunnerState.EXITED:
+        else:
             # Somebody deleted its row: it is there again before anybody takes its jobs for orphans.
             names = [queue.name for queue in served_queues(handle.spec.queues)]
             await self._register(conn, handle.worker_id, handle.spec, names)

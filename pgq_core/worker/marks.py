@@ -14,7 +14,7 @@ from typing import Final
 
 _HEADER: Final = 16
 _CELL: Final = 8
-_LAST_BEAT, _RUNNING, _FINISHED, _FAILED, _LATE_WRITES = range(5)
+_LAST_BEAT, _FINISHED, _FAILED, _LATE_WRITES = range(4)
 
 UNWRITTEN_ROOM: Final = 2048
 """Jobs that have ended and whose outcome is not yet written, beside the running ones."""
@@ -75,11 +75,8 @@ class Marks:
 
     @property
     def running(self) -> int:
-        return self._header[_RUNNING]
-
-    @running.setter
-    def running(self, value: int) -> None:
-        self._header[_RUNNING] = value
+        """Jobs that run right now."""
+        return sum(1 for job_id in self.cells.tolist()[::2] if job_id > 0)
 
     @property
     def finished(self) -> int:
