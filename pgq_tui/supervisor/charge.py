@@ -21,11 +21,19 @@ class Charge:
     """Take it, renew it with `beat`, give it back with `release`."""
 
     def __init__(
-        self, lock: HostLock, queries: Queries, *, host: str, supervisor_id: str, stale_limit: timedelta
+        self,
+        lock: HostLock,
+        queries: Queries,
+        *,
+        host: str,
+        pools: list[str],
+        supervisor_id: str,
+        stale_limit: timedelta,
     ) -> None:
         self._lock = lock
         self._queries = queries
         self._host = host
+        self._pools = pools
         self._id = supervisor_id
         self._stale_limit = stale_limit
         self._former: Holder | None = None
@@ -41,29 +49,33 @@ class Charge:
             # Without the file a killed supervisor is succeeded only after the stale limit; nothing else depends on it.
             logger.warning("host_lock_unavailable", path=str(self._lock.path), error=str(error))
 
-    async def take(self, conn: AsyncConnection[Any], pools: list[str]) -> None:
+    async def take(self, conn: AsyncConnection[Any]) -> None:
         """Raises SupervisorRunning while another one beats for this host, and is not known to be dead."""
         find = self._queries.find_supervisor(host=self._host, stale_limit=self._stale_limit)
         holder = await find.fetch_one(conn)
         dead_id = holder.supervisor_id if holder and self._is_proven_dead(holder.supervisor_id) else None
-        taken = await self._queries.take_host_lease(
-            host=self._host,
-            supervisor_id=self._id,
-            pid=os.getpid(),
-            pools=pools,
-            version=version("pgq-tui"),
-            stale_limit=self._stale_limit,
-            dead_id=dead_id,
-        ).fetch_one(conn)
-        if taken is None:
+        if await self._take(conn, dead_id=dead_id) is None:
             holder = await find.fetch_one(conn) or holder
             name, pid = (holder.supervisor_id, holder.pid) if holder else ("(unknown)", 0)
             raise SupervisorRunning(self._host, name, pid)
 
     async def beat(self, conn: AsyncConnection[Any], *, stopping: bool) -> bool:
-        """False when another supervisor has taken over."""
+        """False when another supervisor has taken over. A row that somebody deleted is put there again."""
         beat = self._queries.beat_for_host(host=self._host, supervisor_id=self._id, stopping=stopping)
-        return await beat.execute(conn) == 1
+        if await beat.execute(conn) == 1:
+            return True
+        return await self._take(conn, dead_id=None) is not None
+
+    async def _take(self, conn: AsyncConnection[Any], *, dead_id: str | None) -> str | None:
+        return await self._queries.take_host_lease(
+            host=self._host,
+            supervisor_id=self._id,
+            pid=os.getpid(),
+            pools=self._pools,
+            version=version("pgq-tui"),
+            stale_limit=self._stale_limit,
+            dead_id=dead_id,
+        ).fetch_one(conn)
 
     async def release(self, conn: AsyncConnection[Any]) -> None:
         await self._queries.release_host_lease(host=self._host, supervisor_id=self._id).execute(conn)

@@ -44,7 +44,7 @@ def start_detached(options: SupervisorOptions, *, timeout: float = START_SECONDS
 
     Raises SupervisorNotStarted; also when another one is in charge already.
     """
-    log = options.state_dir / "supervisor.log"
+    log = _log_of(options)
     with _spawned(options, log) as (process, report):
         # The input ends here: all it will ever be told it has been told.
         _close_input(process)
@@ -79,7 +79,7 @@ class TiedSupervisor:
 
 def start_tied(options: SupervisorOptions, *, timeout: float = START_SECONDS) -> TiedSupervisor:
     """Start a supervisor that does not outlive this process. Blocks until it is in charge."""
-    log = options.state_dir / "supervisor.log"
+    log = _log_of(options)
     with _spawned(options, log, "--tied") as (process, report):
         return TiedSupervisor(_in_charge(process, report, options, log, timeout), process)
 
@@ -122,6 +122,13 @@ def stop_detached(
     while (is_alive := lock.living_holder() is not None) and time.monotonic() < deadline:
         time.sleep(0.02)
     return not is_alive
+
+
+def _log_of(options: SupervisorOptions) -> Path:
+    """Supervisors of other databases on this machine write elsewhere."""
+    settings = options.settings
+    lock = HostLock(options.state_dir, host=options.host, dsn=settings.dsn or "", schema=settings.db_schema)
+    return lock.path.with_suffix(".log")
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ from pgq_core.embedded import EmbeddedServer
 from pgq_core.runtime import Database, prepare_embedded, schema_in_use
 from pgq_tui.supervisor.options import EmbeddedName, SupervisorOptions
 
-LEFTOVERS = 1.0
+LEFTOVERS = 0.2
 
 
 class Stoppable(Protocol):

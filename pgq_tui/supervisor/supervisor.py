@@ -27,6 +27,7 @@ from pgq_tui.supervisor.reconciler import Reconciler
 from pgq_tui.supervisor.worker_logs import WorkerLogs
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+LAST_RESORT = 0.2
 LAST_WORDS = 1.0
 """Seconds for what is nice to write down at the end; a database that is away must not hold up the exit."""
 
@@ -46,6 +47,7 @@ class Supervisor:
             lock,
             Queries(settings.db_schema),
             host=options.host,
+            pools=[pool.name for pool in options.pools],
             supervisor_id=self.id,
             stale_limit=timedelta(seconds=settings.stale_limit),
         )
@@ -89,7 +91,7 @@ class Supervisor:
             try:
                 conn = await self._reconciler.connection()
                 await check_schema_async(conn, self._options.settings.db_schema)
-                await self._charge.take(conn, names)
+                await self._charge.take(conn)
                 await self._reconciler.announce(conn, set(names))
             except (PgqError, psycopg.Error) as error:
                 if not is_transient(error):
@@ -132,12 +134,11 @@ class Supervisor:
         closing = asyncio.create_task(self._close_keeper())
         beating = asyncio.create_task(self._beat_until_gone())
         hurrying = asyncio.create_task(self._hurry_when_asked())
-        await asyncio.wait({closing}, timeout=max(deadline - LAST_WORDS - time.monotonic(), 0.0))
-        for task in (beating, hurrying, closing):
-            await _end(task, within=0.0)
+        await asyncio.wait({closing}, timeout=max(deadline - LAST_RESORT - time.monotonic(), 0.0))
         for handle in self._keeper.handles:
             self._keeper.kill(handle)
-        await self._give_charge_back()
+        await _cancel(beating, hurrying, closing)
+        await self._give_charge_back(within=max(deadline - time.monotonic(), LAST_RESORT))
 
     async def _close_keeper(self) -> None:
         """What the last workers held is given back before we go; a database that is away is not waited for."""
@@ -160,9 +161,9 @@ class Supervisor:
         for handle in self._keeper.handles:
             self._keeper.stop(handle)
 
-    async def _give_charge_back(self) -> None:
+    async def _give_charge_back(self, *, within: float) -> None:
         with contextlib.suppress(TimeoutError, PgqError, psycopg.Error, OSError):
-            async with asyncio.timeout(LAST_WORDS):
+            async with asyncio.timeout(min(within, LAST_WORDS)):
                 conn = await self._reconciler.connection()
                 await self._charge.release(conn)
                 await conn.close()
@@ -190,9 +191,18 @@ class Supervisor:
 
 
 async def _end(task: asyncio.Task[None], *, within: float) -> None:
-    """Give a task a moment to end by itself, then end it. Its error is logged, for nobody else waits for it."""
+    """Give a task a moment to end by itself, then end it."""
     await asyncio.wait({task}, timeout=within)
-    task.cancel()
-    await asyncio.wait({task}, timeout=LAST_WORDS)
-    if task.done() and not task.cancelled() and (error := task.exception()) is not None:
-        logger.error("supervisor_task_failed", error=repr(error))
+    await _cancel(task)
+
+
+async def _cancel(*tasks: asyncio.Task[None]) -> None:
+    """A task that waits for a silent connection does not end at once; it is left behind. Errors are logged: nobody else
+    waits for these tasks.
+    """
+    for task in tasks:
+        task.cancel()
+    done, _ = await asyncio.wait(tasks, timeout=LAST_RESORT)
+    for task in done:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("supervisor_task_failed", error=repr(error))

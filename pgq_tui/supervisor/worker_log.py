@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Collection
 from pathlib import Path
 from typing import TextIO
 
@@ -76,9 +77,9 @@ class WorkerLog:
             file.close()
 
 
-def sweep_logs(directory: Path, *, keep: int) -> None:
+def sweep_logs(directory: Path, *, keep: int, in_use: Collection[Path] = ()) -> None:
     """Removes the oldest log files beyond `keep`, so that a crash loop of months does not fill a disk."""
-    logs = sorted(directory.glob("*.log"), key=_changed_at, reverse=True)
+    logs = sorted(set(directory.glob("*.log")).difference(in_use), key=_changed_at, reverse=True)
     for old in logs[keep:]:
         old.unlink(missing_ok=True)
         old.with_name(old.name + ".1").unlink(missing_ok=True)

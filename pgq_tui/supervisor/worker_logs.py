@@ -54,4 +54,4 @@ class WorkerLogs:
         log.close(time.monotonic())
         if log.dropped:
             logger.warning("worker_log_incomplete", worker_id=worker_id, path=str(log.path), lines=log.dropped)
-        sweep_logs(self._directory, keep=LOGS_KEPT)
+        sweep_logs(self._directory, keep=LOGS_KEPT, in_use=[other.path for other in self._logs.values()])

@@ -268,6 +268,17 @@ def test_a_supervisor_that_lost_its_host_drains_its_workers_and_leaves(host: Hos
     assert host.rows("SELECT supervisor_id FROM supervisors") == [{"supervisor_id": "somebody else"}]
 
 
+def test_a_lease_that_somebody_deleted_is_taken_again(host: Host) -> None:
+    supervisor = host.supervise(pool(wanted=1))
+    worker = host.until_running(1)[0]["id"]
+
+    host.rows("DELETE FROM supervisors")
+
+    lease = eventually(lambda: host.rows("SELECT supervisor_id FROM supervisors"), timeout=PATIENCE)
+    assert lease == [{"supervisor_id": supervisor.info.supervisor_id}]
+    assert host.until_running(1)[0]["id"] == worker
+
+
 def test_a_supervisor_uses_little_memory_and_no_screen(host: Host) -> None:
     supervisor = host.supervise(pool(wanted=1))
     host.until_running(1)
