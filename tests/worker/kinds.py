@@ -98,12 +98,12 @@ def fail_after(data: dict[str, Any]) -> None:
 
 @handler("give")
 async def give(data: dict[str, Any]) -> Any:
-    return eval(data["python"])  # noqa: S307 - values that JSON cannot spell
+    return eval(data["python"])
 
 
 @handler("raise")
 async def raise_(data: dict[str, Any]) -> None:
-    raise eval(data["python"])  # noqa: S307 - exceptions of all kinds
+    raise eval(data["python"])
 
 
 @handler("exit")
