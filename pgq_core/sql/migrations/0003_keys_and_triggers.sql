@@ -104,13 +104,14 @@ CREATE TRIGGER jobs_check_key
     AFTER INSERT OR UPDATE OF idempotency_key ON jobs FOR EACH ROW WHEN (NEW.idempotency_key IS NOT NULL)
     EXECUTE FUNCTION jobs_check_key();
 
+-- Unresolved is said by resolved_at: said as the partial indexes say it, one of them would be read whole without statistics.
 CREATE FUNCTION jobs_end_key() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path FROM CURRENT
     AS $$
 BEGIN
     UPDATE job_keys
-       SET expires_at = CASE WHEN EXISTS (SELECT FROM dead_letter_jobs WHERE original_job_id = OLD.id AND resolution IS NULL)
+       SET expires_at = CASE WHEN EXISTS (SELECT FROM dead_letter_jobs WHERE original_job_id = OLD.id AND resolved_at IS NULL)
                              THEN 'infinity' ELSE now() + key_window() END
      WHERE key = OLD.idempotency_key AND job_id = OLD.id AND expires_at IS NULL;
     RETURN NULL;

@@ -1,6 +1,7 @@
 -- Takes jobs that have been due for `after` and whose type no worker has known for as long, to be buried in the same transaction.
 -- Only in queues that live workers serve: where nobody works, nothing is unknown. Bounded by the index: it hops over
--- (queue, priority) and reads only rows that are due so long, never the backlog.
+-- (queue, priority) and reads only rows that are due so long, never the backlog. The guard of the update is not the condition of a
+-- partial index: without statistics that would be read whole, instead of the primary key.
 WITH RECURSIVE hop AS (
     (SELECT queue, -priority AS place FROM {schema}.jobs WHERE status = 'pending' ORDER BY queue, (-priority), not_before, id LIMIT 1)
     UNION ALL
@@ -42,5 +43,5 @@ UPDATE {schema}.jobs j
        claim_token = (SELECT value FROM token),
        lease_until = now() + interval '1 minute'
  WHERE j.id = ANY (ARRAY(SELECT id FROM claimable))
-   AND j.status = 'pending'
+   AND j.locked_by IS NULL
 RETURNING j.id, j.claim_token, j.queue, j.job_type, j.last_error

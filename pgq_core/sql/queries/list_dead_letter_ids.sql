@@ -5,7 +5,7 @@ SELECT id
          WHERE id < %(before)s
            AND (%(resolution)s = 'any'
                 OR %(resolution)s = 'unresolved' AND resolution IS NULL
-                OR resolution = %(resolution)s)
+                OR %(resolution)s <> 'unresolved' AND resolution = %(resolution)s)
            AND (%(queue)s::text IS NULL OR queue = %(queue)s)
            AND (%(fingerprint)s::text IS NULL
                 OR fingerprint = nullif(%(fingerprint)s, '')

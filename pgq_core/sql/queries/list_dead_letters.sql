@@ -8,7 +8,7 @@ SELECT id, original_job_id, queue, job_type, reason, error_class, left(last_erro
          WHERE id < %(before)s
            AND (%(resolution)s = 'any'
                 OR %(resolution)s = 'unresolved' AND resolution IS NULL
-                OR resolution = %(resolution)s)
+                OR %(resolution)s <> 'unresolved' AND resolution = %(resolution)s)
            AND (%(queue)s::text IS NULL OR queue = %(queue)s)
            AND (%(fingerprint)s::text IS NULL
                 OR fingerprint = nullif(%(fingerprint)s, '')

@@ -1,5 +1,6 @@
 -- Running jobs that nobody works on: their lease is past, or their worker has ended, or it has no row at all although the claim is old.
--- SKIP LOCKED: a row that somebody finishes right now is none of ours.
+-- SKIP LOCKED: a row that somebody finishes right now is none of ours. Ordered by the time of the claim: an order by id would tempt the
+-- planner to walk the whole primary key.
 SELECT j.id, j.claim_token, j.locked_by AS worker_id, j.queue, j.job_type, j.attempts, j.max_attempts, j.losses, j.suspect,
        extract(epoch FROM t.backoff_base)::double precision AS backoff_base, extract(epoch FROM t.backoff_cap)::double precision AS backoff_cap
   FROM {schema}.jobs j
@@ -13,6 +14,6 @@ SELECT j.id, j.claim_token, j.locked_by AS worker_id, j.queue, j.job_type, j.att
            ELSE j.locked_at < now() - %(stale_limit)s::interval
                 AND pg_postmaster_start_time() < now() - %(stale_limit)s::interval
        END
- ORDER BY j.id
+ ORDER BY j.locked_at, j.id
  LIMIT %(limit)s
    FOR UPDATE OF j SKIP LOCKED

@@ -1,4 +1,5 @@
 -- Makes due jobs of these queues pending, the longest due first, `limit` per queue and pass; sleepers are woken for them.
+-- The guard of the update is not the condition of a partial index: without statistics that would be read whole, instead of the primary key.
 -- Answers how many, and in how many seconds the next one is due (NULL: none is scheduled).
 WITH due AS MATERIALIZED (
     SELECT j.id
@@ -16,7 +17,7 @@ WITH due AS MATERIALIZED (
     UPDATE {schema}.jobs j
        SET status = 'pending'
      WHERE j.id = ANY (ARRAY(SELECT id FROM due))
-       AND j.status = 'scheduled'
+       AND j.locked_by IS NULL
     RETURNING j.id
 ), woken AS (
     SELECT pg_notify({schema}.wake_channel(), 'jobs')
