@@ -73,6 +73,10 @@ def report_bulk(result: BulkResult, *, did: str, as_json: bool) -> None:
                 "items": result.items,
             }
         )
+    else:
+        for item in result.items:
+            if item.job_id is not None:
+                typer.echo(item.job_id)
     refusals = [item for item in result.items if item.refusal is not None]
     for item in refusals[:_REFUSALS_SHOWN]:
         say(f"{item.id}: {item.refusal}")

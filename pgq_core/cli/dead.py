@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from pgq_core.cli.consent import ask, progress, report_bulk
+from pgq_core.cli.dead_files import export_to, import_from
 from pgq_core.cli.dead_filters import (
     DiedOf,
     Everything,
@@ -204,6 +205,55 @@ def discard(
         report_bulk(result, did="discarded", as_json=as_json)
 
     run(ctx, act)
+
+
+@app.command()
+def export(
+    ctx: typer.Context,
+    *,
+    ids: Ids = None,
+    queue: Queue = None,
+    job_type: JobType = None,
+    reason: DiedOf = None,
+    fingerprint: Fingerprint = None,
+    text: Text = None,
+    older_than: OlderThan = None,
+    newer_than: NewerThan = None,
+    everything: Everything = False,
+    limit: Limit = 0,
+    output: Annotated[Path, typer.Option("--output", "-o", help="A new file; - is stdout.", allow_dash=True)] = Path(
+        "-"
+    ),
+) -> None:
+    """Write dead letters to a file, one JSON document per line, payloads to the digit."""
+    filters = filters_of(
+        queue=queue,
+        job_type=job_type,
+        reason=reason,
+        fingerprint=fingerprint,
+        text=text,
+        older_than=older_than,
+        newer_than=newer_than,
+    )
+
+    async def act(session: Session) -> None:
+        await export_to(session, await _chosen(session, ids, filters, everything=everything, limit=limit), output)
+
+    run(ctx, act)
+
+
+@app.command("import")
+def import_letters(
+    ctx: typer.Context,
+    *,
+    file: Annotated[Path, typer.Argument(help="What export wrote; - is stdin.", allow_dash=True)],
+    because: Because = None,
+    dry: DryRun = False,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Add exported dead letters as unresolved ones; those that are here already are refused."""
+    run(ctx, lambda session: import_from(session, file, reason=because, dry=dry, yes=yes, as_json=as_json))
 
 
 @app.command()

@@ -25,6 +25,7 @@ COMMANDS = {
     "operations": ("pgq_core.cli.operations", "What operators did; take it back"),
     "stats": ("pgq_core.cli.stats", "The whole picture in numbers"),
     "doctor": ("pgq_core.cli.doctor", "Check settings, connection, schema, rights and clock"),
+    "bench": ("pgq_core.cli.bench", "Measure throughput, latency and cost on this machine"),
     "url": ("pgq_core.cli.url", "Print the address of the database in use"),
     "server": ("pgq_core.cli.server", "The embedded PostgreSQL: status, stop"),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import Any, assert_never
 
@@ -166,6 +166,10 @@ class Inspector:
     ) -> DeadLetterDetail | None:
         row = await self._queries.read_dead_letter(dead_letter_id=dead_letter_id, limit=payload_limit).fetch_one(conn)
         return row.to_detail() if row else None
+
+    async def exported_dead_letters(self, conn: AsyncConnection[Any], ids: Sequence[int]) -> list[str]:
+        """One JSON document per dead letter, payloads to the digit, for `Operations.import_letters`."""
+        return await self._queries.export_dead_letters(ids).fetch_all(conn)
 
     async def worker_output(self, conn: AsyncConnection[Any], worker_id: str) -> str | None:
         """The last lines a worker wrote, as far as its keeper recorded them; None for an unknown worker."""

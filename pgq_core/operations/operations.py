@@ -9,6 +9,7 @@ import socket
 from pgq_core.domain.text import storable
 from pgq_core.operations.dead_letters import DeadLetterVerbs, automatic_spread
 from pgq_core.operations.fleet import FleetVerbs
+from pgq_core.operations.importing import ImportVerb
 from pgq_core.operations.jobs import JobVerbs
 from pgq_core.operations.queues import QueueVerbs
 from pgq_core.operations.undo import UndoVerb
@@ -19,7 +20,7 @@ __all__ = ["Operations", "automatic_spread", "local_operator"]
 _LONGEST_OPERATOR = 200
 
 
-class Operations(DeadLetterVerbs, JobVerbs, QueueVerbs, FleetVerbs, UndoVerb):
+class Operations(DeadLetterVerbs, ImportVerb, JobVerbs, QueueVerbs, FleetVerbs, UndoVerb):
     """All verbs. Each takes an autocommit connection and commits what it did with the row that tells of it."""
 
     def __init__(self, queries: Queries, *, operator: str | None = None) -> None:

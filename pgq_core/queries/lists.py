@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TypeVar
@@ -323,6 +323,10 @@ class ListQueries(QueryGroup):
 
     def read_dead_letter(self, *, dead_letter_id: int, limit: int) -> Statement[DeadLetterDetailRow]:
         return self._statement("read_dead_letter", DeadLetterDetailRow, dead_letter_id=dead_letter_id, limit=limit)
+
+    def export_dead_letters(self, ids: Sequence[int]) -> Statement[str]:
+        """Rows: JSON text."""
+        return self._statement("export_dead_letters", str, ids=list(ids))
 
     def list_operations(self, *, before: int, limit: int) -> Statement[OperationView]:
         return self._statement("list_operations", OperationView, before=before, limit=limit)

@@ -113,6 +113,14 @@ class OperationRow:
     undone_by: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class ImportRow:
+    """`dead_letter_id` None: it is here already."""
+
+    line: int
+    dead_letter_id: int | None
+
+
 class VerbQueries(QueryGroup):
     def replay_dead_letters(self, ids: Sequence[int], *, operator: str, spread: timedelta) -> Statement[ReplayRow]:
         return self._statement("replay_dead_letters", ReplayRow, ids=list(ids), operator=operator, spread=spread)
@@ -136,6 +144,10 @@ class VerbQueries(QueryGroup):
         return self._statement(
             "restore_payload", dead_letter_id=dead_letter_id, payload=payload, original_payload=original_payload
         )
+
+    def import_dead_letters(self, documents: Mapping[int, str]) -> Statement[ImportRow]:
+        """JSON text by line number."""
+        return self._statement("import_dead_letters", ImportRow, lines=list(documents), docs=list(documents.values()))
 
     def cancel_jobs(self, ids: Sequence[int]) -> Statement[CancelRow]:
         return self._statement("cancel_jobs", CancelRow, ids=list(ids))
