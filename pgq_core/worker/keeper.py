@@ -141,7 +141,7 @@ class Keeper:
         if handle.state is RunnerState.EXITED or handle.intent is not Intent.RUN:
             return
         handle.intent, handle.intent_reason = Intent.DRAIN, reason
-        handle.kill_at = time.monotonic() + self._settings.grace + ESCALATE_AFTER
+        handle.kill_at = time.monotonic() + self._grace_of(handle) + ESCALATE_AFTER
         handle.child.signal(signal.SIGTERM)
         self._set_draining(handle, reason)
 
@@ -215,11 +215,14 @@ class Keeper:
             queues=spec.queues,
             concurrency=spec.concurrency,
             burst=spec.burst,
-            settings=self._settings,
+            settings=self._settings.model_copy(update={"grace": self._grace_of(handle)}),
             report_descriptor=-1,
             marks_descriptor=handle.marks.descriptor,
         )
         handle.child.start(orders, handle.marks, cwd=spec.cwd, env=spec.env)
+
+    def _grace_of(self, handle: RunnerHandle) -> float:
+        return self._settings.grace if handle.spec.grace is None else handle.spec.grace
 
     # What runners say
 
@@ -342,7 +345,7 @@ class Keeper:
             handle.child.kill()
             return
         working = [mark for mark in handle.marks.started() if not mark.has_ended]
-        latest = time.monotonic_ns() - int(self._settings.grace * 1e9)
+        latest = time.monotonic_ns() - int(self._grace_of(handle) * 1e9)
         if any(0 < mark.deadline_ns < latest for mark in working):
             handle.intent, handle.intent_reason = Intent.OVERDUE, "a job held it up beyond its time limit and the grace"
             handle.child.kill()

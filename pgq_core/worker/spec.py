@@ -24,6 +24,8 @@ class RunnerSpec:
     cwd: str | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     """On top of the keeper's own environment."""
+    grace: float | None = None
+    """Seconds it has to finish what runs when it is to leave; None: as the settings say."""
     burst: bool = False
     """End when nothing is left to do."""
 

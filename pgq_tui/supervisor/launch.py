@@ -158,7 +158,7 @@ def _spawned(options: SupervisorOptions, log: Path, *flags: str) -> Iterator[tup
     except BaseException:
         _close_input(process)
         process.terminate()
-        process.wait(options.settings.grace + 5.0)
+        process.wait(options.longest_grace + 5.0)
         raise
     finally:
         os.close(report)

@@ -194,6 +194,7 @@ class Reconciler(PeriodicService):
             supervisor_id=self._id,
             cwd=str(pool.cwd) if pool.cwd else None,
             env=pool.env,
+            grace=pool.grace,
         )
 
     def on_event(self, event: KeeperEvent) -> None:

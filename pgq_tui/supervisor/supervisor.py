@@ -126,7 +126,7 @@ class Supervisor:
 
     async def _drain(self, reconciling: asyncio.Task[None]) -> None:
         """Bounded by the grace time and two seconds, whatever the database does."""
-        deadline = time.monotonic() + self._options.settings.grace + 2.0
+        deadline = time.monotonic() + self._options.longest_grace + 2.0
         self._reconciler.is_closing = True
         for handle in self._keeper.handles:
             self._keeper.drain(handle)

@@ -33,6 +33,26 @@ def start_job(host: Host, seconds: float) -> int:
     return job_id
 
 
+def test_every_pool_has_its_own_grace(host: Host) -> None:
+    patient, hasty = pool("patient", wanted=1, queues=("slow",), grace=30.0), pool("hasty", wanted=1, grace=0.2)
+    supervisor = host.supervise(patient, hasty, grace=10.0)
+    host.until_running(2)
+    for queue, seconds in (("slow", 4.0), ("default", 120.0)):
+        host.enqueue("sleep", {"seconds": seconds}, queue=queue)
+    eventually(lambda: len(host.rows("SELECT 1 AS one FROM jobs WHERE status = 'running'")) == 2, timeout=PATIENCE)
+
+    supervisor.ask_to_stop()
+
+    assert host.until_stopped(supervisor) == 0
+    assert host.rows("SELECT queue, outcome FROM job_runs ORDER BY queue") == [
+        {"queue": "default", "outcome": "released"},
+        {"queue": "slow", "outcome": "succeeded"},
+    ]
+    assert host.rows("SELECT queue, status, attempts FROM jobs") == [
+        {"queue": "default", "status": "pending", "attempts": 0}
+    ]
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_drains_all_workers(host: Host, number: signal.Signals) -> None:
     supervisor = host.supervise(pool(wanted=2), grace=20.0)
