@@ -102,7 +102,7 @@ class DatabaseDesk:
             await self._beat_when_due(conn)
         except (psycopg.Error, DatabaseUnavailable, OSError, TimeoutError) as error:
             return await self._give_way(error)
-        except Exception:  # noqa: BLE001 - a fault of ours must not end the beats of all runners
+        except Exception:  # a fault of ours must not end the beats of all runners
             self._logger.exception("keeper_failed")
             return self._pauses.next()
         self._say_back()

@@ -83,17 +83,33 @@ class QueueDatabase:
 
 FAULTS = """
 WITH faults AS (
-    SELECT 'live and dead at once' AS fault, j.id FROM jobs j JOIN dead_letter_jobs d ON d.original_job_id = j.id AND d.resolution IS NULL
+    SELECT 'live and dead at once' AS fault, j.id
+      FROM jobs j
+      JOIN dead_letter_jobs d ON d.original_job_id = j.id AND d.resolution IS NULL
     UNION ALL
-    SELECT 'two successful runs', job_id FROM job_runs WHERE outcome = 'succeeded' GROUP BY job_id HAVING count(*) > 1
+    SELECT 'two successful runs', job_id
+      FROM job_runs
+     WHERE outcome = 'succeeded'
+     GROUP BY job_id
+    HAVING count(*) > 1
     UNION ALL
-    SELECT 'running without a live worker', j.id FROM jobs j LEFT JOIN workers w ON w.id = j.locked_by AND w.stopped_at IS NULL
+    SELECT 'running without a live worker', j.id
+      FROM jobs j
+      LEFT JOIN workers w ON w.id = j.locked_by AND w.stopped_at IS NULL
      WHERE j.status = 'running' AND j.lease_until IS NULL AND w.id IS NULL
     UNION ALL
-    SELECT 'more attempts than allowed', r.job_id FROM job_runs r JOIN dead_letter_jobs d ON d.original_job_id = r.job_id
-     WHERE r.outcome IN ('retried', 'dead') AND r.attempt > 0 GROUP BY r.job_id, d.max_attempts HAVING count(*) > d.max_attempts
+    SELECT 'more attempts than allowed', r.job_id
+      FROM job_runs r
+      JOIN dead_letter_jobs d ON d.original_job_id = r.job_id
+     WHERE r.outcome IN ('retried', 'dead') AND r.attempt > 0
+     GROUP BY r.job_id, d.max_attempts
+    HAVING count(*) > d.max_attempts
     UNION ALL
-    SELECT 'two live jobs of one key', min(id) FROM jobs WHERE idempotency_key IS NOT NULL GROUP BY idempotency_key HAVING count(*) > 1
+    SELECT 'two live jobs of one key', min(id)
+      FROM jobs
+     WHERE idempotency_key IS NOT NULL
+     GROUP BY idempotency_key
+    HAVING count(*) > 1
 )
 SELECT fault, id FROM faults ORDER BY fault, id
 """

@@ -16,7 +16,8 @@ from tests.support.worker_process import Workers, workers_on
 def open_database(dsn: str) -> QueueDatabase:
     database = QueueDatabase(dsn)
     database.run(
-        "CREATE TABLE public.ledger (id bigserial, job_id bigint, attempt int, pid int, event text, at timestamptz DEFAULT clock_timestamp())"
+        "CREATE TABLE public.ledger (id bigserial, job_id bigint, attempt int, pid int, event text, "
+        "at timestamptz DEFAULT clock_timestamp())"
     )
     database.run("CREATE TABLE public.effects (job_id bigint)")
     return database

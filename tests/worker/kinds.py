@@ -120,8 +120,8 @@ def kill(data: dict[str, Any]) -> None:
 @handler("print")
 def print_(data: dict[str, Any]) -> None:
     for _ in range(data["lines"]):
-        print("x" * data["length"])
-        print("y" * data["length"], file=sys.stderr)
+        sys.stdout.write("x" * data["length"] + "\n")
+        sys.stderr.write("y" * data["length"] + "\n")
 
 
 class Invoice(BaseModel):

@@ -84,6 +84,7 @@ WISHES: list[tuple[HandlerWish, str, str | None, int]] = [
 async def test_wish_of_a_handler_is_carried_out(
     database: QueueDatabase,
     registry: Registry,
+    *,
     wish: HandlerWish,
     outcome: str,
     status: str | None,
@@ -166,7 +167,8 @@ async def test_payload_that_python_cannot_read_harms_only_itself(database: Queue
         pass
 
     deep = database.value(
-        "INSERT INTO jobs (payload) VALUES (('{\"type\": \"fine\", \"data\": ' || repeat('[', 3000) || repeat(']', 3000) || '}')::jsonb) RETURNING id"
+        "INSERT INTO jobs (payload) VALUES (%s::jsonb) RETURNING id",
+        '{"type": "fine", "data": ' + "[" * 3000 + "]" * 3000 + "}",
     )
     healthy = database.put("fine")
 
