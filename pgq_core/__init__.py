@@ -44,6 +44,7 @@ if TYPE_CHECKING:  # the names below, for type checkers; at run time each is imp
         JobState,
         Lease,
     )
+    from pgq_core.worker.context import JobContext
 
 __all__ = [
     "JobQueue",
@@ -63,6 +64,7 @@ __all__ = [
     "Registry",
     "load_app",
     "Job",
+    "JobContext",
     "JobStatus",
     "Outcome",
     "JSON",
@@ -90,6 +92,7 @@ _HOMES = {
         "JobQueue AsyncJobQueue JobRequest EnqueuedJob JobReport JobState CancelAnswer Lease FailedJob"
     ),
     "pgq_core.handlers": "handler on_startup on_shutdown middleware Handler Registry load_app",
+    "pgq_core.worker.context": "JobContext",
     "pgq_core.domain.job": "Job JobStatus Outcome JSON",
     "pgq_core.domain.outcome": "Retry Snooze Discard Cancel NonRetryable",
     "pgq_core.domain.retry": "RetryPolicy",
