@@ -18,13 +18,14 @@ STATISTICS_KEPT: Final = timedelta(days=90)
 
 
 class Retention(Duty):
-    """Resolved dead letters, expired keys, rows of ended workers, sleepers that are gone, old statistics."""
+    """Resolved dead letters, expired and orphaned keys, ended workers, sleepers that are gone, old statistics."""
 
     name = "retention"
 
     def __init__(self, leadership: Leadership, queries: Queries, *, interval: float, dead_letters_kept: float) -> None:
         super().__init__(leadership, queries, interval=interval)
         self._dead_letters_kept = timedelta(seconds=dead_letters_kept)
+        self._last_key = ""
 
     async def work(self, conn: AsyncConnection[Any]) -> None:
         await self._queries.prune_waits().execute(conn)
@@ -40,3 +41,9 @@ class Retention(Duty):
                 self._logger.info("rows_pruned", what=what, count=deleted)
             if deleted >= BATCH:
                 self.nudge()
+        await self._release_orphan_keys(conn)
+
+    async def _release_orphan_keys(self, conn: AsyncConnection[Any]) -> None:
+        """One window of the keys a turn; after the last one it begins anew."""
+        last = await self._queries.release_orphan_keys(after=self._last_key, limit=BATCH).fetch_one(conn)
+        self._last_key = last or ""

@@ -13,7 +13,9 @@ from pgq_core.queries.upkeep import UpkeepQueries
 from pgq_core.queries.verbs import VerbQueries
 
 
-class Queries(ClaimQueries, EnqueueQueries, ListQueries, ReadQueries, VerbQueries, PoolQueries, UpkeepQueries, SchemaQueries):
+class Queries(
+    ClaimQueries, EnqueueQueries, ListQueries, ReadQueries, VerbQueries, PoolQueries, UpkeepQueries, SchemaQueries
+):
     """The one door to SQL. Grouped by what the statements are about; the groups share nothing but the schema."""
 
 

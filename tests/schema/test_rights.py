@@ -11,9 +11,13 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from pgq_core.maintenance.leadership import Leadership
+from pgq_core.maintenance.partitions import ExpiredPartitions
+from pgq_core.maintenance.retention import Retention
 from pgq_core.migrate import check_schema, migrate
 from pgq_core.queries import Queries
 from pgq_core.queries.claims import BuriedJob, FinishedJob, RescheduledJob
+from pgq_core.settings import load_settings
 from tests.schema.roles import dsn_of, new_role
 from tests.schema.sessions import Session, row, session, value
 from tests.schema.statements import PREPARED, explain
@@ -118,6 +122,22 @@ def test_a_worker_makes_and_drops_partitions_without_owning_them(granted: Grante
         assert value(conn, f"""SELECT "{SCHEMA}".ensure_run_partitions('2020-01-01', '2020-01-02')""") == 2
         assert value(conn, f"""SELECT "{SCHEMA}".drop_run_partition('2020-01-02')""") == "job_runs_20200101"
         assert value(conn, f"""SELECT "{SCHEMA}".drop_run_partition('2020-01-02')""") is None
+
+
+async def test_maintenance_by_a_worker_drops_old_runs_and_frees_orphaned_keys(granted: Granted) -> None:
+    settings = load_settings(dsn=granted.dsn("pgq_worker"), db_schema=SCHEMA)
+    leadership = Leadership(settings)
+    with session(granted.admin_dsn) as conn:
+        conn.execute(f"""SELECT "{SCHEMA}".ensure_run_partitions('2020-01-01', '2020-01-01')""")
+        conn.execute(f"""INSERT INTO "{SCHEMA}".job_keys VALUES ('orphan', 999, 'q', '')""")
+
+        day = 86400.0
+        await ExpiredPartitions(leadership, QUERIES, interval=60, kept=7 * day, schema=SCHEMA).run_once()
+        await Retention(leadership, QUERIES, interval=60, dead_letters_kept=day).run_once()
+        await leadership.step_down()
+
+        assert value(conn, f"""SELECT to_regclass('"{SCHEMA}".job_runs_20200101')""") is None
+        assert value(conn, f"""SELECT expires_at <= now() FROM "{SCHEMA}".job_keys WHERE key = 'orphan'""")
 
 
 def test_a_finish_that_needs_a_new_partition_gets_it(granted: Granted) -> None:
