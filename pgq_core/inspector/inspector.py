@@ -32,7 +32,7 @@ from pgq_core.inspector.overview import OverviewReader
 from pgq_core.queries import Queries, Statement
 from pgq_core.queries.lists import ABOVE_ALL_IDS
 
-SEARCH_REACH = 100_000
+SEARCH_REACH = 50_000
 """Rows that a filtered list looks at before it gives up: the newest ones, or the next to run."""
 
 LATE_COMMITS = 500
@@ -63,7 +63,7 @@ class Inspector:
         *,
         before: int = ABOVE_ALL_IDS,
     ) -> tuple[RunView, ...]:
-        """Newest first; `before` is the last id of the page before. Filters search the newest 100,000 runs."""
+        """Newest first; `before` is the last id of the page before. Filters search the newest 50,000 runs."""
         if filters.job_id is not None:
             return tuple(await self._queries.list_runs_of_job(job_id=filters.job_id, limit=limit).fetch_all(conn))
         statement = self._queries.list_runs(filters, before=before, reach=SEARCH_REACH, limit=limit)
@@ -144,12 +144,12 @@ class Inspector:
         limit: int = 200,
         before: int = ABOVE_ALL_IDS,
     ) -> tuple[DeadLetterView, ...]:
-        """Newest first; `before`: the last id of the page before. Text and type are searched in the newest 100,000."""
+        """Newest first; `before`: the last id of the page before. Text and type are searched in the newest 50,000."""
         statement = self._queries.list_dead_letters(filters, before=before, reach=SEARCH_REACH, limit=limit)
         return tuple(await statement.fetch_all(conn))
 
     async def count_dead_letters(self, conn: AsyncConnection[Any], filters: DeadLetterFilters = UNRESOLVED) -> Count:
-        """Exact up to 10,000, "at least" above. Text, type, reason and dates are searched in the newest 100,000."""
+        """Exact up to 10,000, "at least" above. Text, type, reason and dates are searched in the newest 50,000."""
         statement = self._queries.count_dead_letters(
             filters, before=ABOVE_ALL_IDS, reach=SEARCH_REACH, limit=DEPTH_CAP + 1
         )
@@ -192,7 +192,8 @@ class Inspector:
             "queue": filters.queue,
             "job_type": filters.job_type,
             "stale_limit": self._stale_limit,
-            "reach": SEARCH_REACH,
+            # Without a filter on the type every row counts: then no more than the page has to be walked (and sorted).
+            "reach": SEARCH_REACH if filters.job_type else limit,
             "limit": limit,
         }
         match status:

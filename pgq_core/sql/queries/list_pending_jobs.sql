@@ -16,7 +16,7 @@ SELECT j.id, j.queue, j.job_type, j.status, j.priority, j.attempts, j.max_attemp
                           AND j.queue = ANY(w.queues)
                           AND j.job_type = ANY(w.job_types)) AS no_worker_knows_type
   FROM (SELECT id, queue, job_type, status, priority, attempts, max_attempts, not_before, created_at, locked_by, idempotency_key, last_error,
-               waiting_for
+               waiting_for, (-priority) AS claim_order
           FROM {schema}.jobs
          WHERE status = 'pending'
            AND (%(queue)s::text IS NULL OR queue = %(queue)s)
@@ -25,5 +25,5 @@ SELECT j.id, j.queue, j.job_type, j.status, j.priority, j.attempts, j.max_attemp
          ORDER BY queue, (-priority), not_before, id
          LIMIT %(reach)s) j
  WHERE (%(job_type)s::text IS NULL OR j.job_type = %(job_type)s)
- ORDER BY j.queue, (-j.priority), j.not_before, j.id
+ ORDER BY j.queue, j.claim_order, j.not_before, j.id
  LIMIT %(limit)s
