@@ -16,8 +16,6 @@ from tests.support.worker_process import Workers
 
 pytestmark = pytest.mark.system
 
-QUICK_RETRIES = "INSERT INTO job_types (name, backoff_base, backoff_cap) VALUES ('ledger', '1 ms', '10 ms'), ('kill', '1 ms', '10 ms')"
-
 
 def ledger(database: QueueDatabase, job_id: int, event: str) -> list[int]:
     """Process ids that wrote `event` for the job, in order."""
@@ -67,7 +65,8 @@ def test_job_of_a_worker_that_vanished_is_rescued_by_the_reaper(database: QueueD
 
 def test_lost_job_is_found_although_its_workers_row_is_gone(database: QueueDatabase, workers: Workers) -> None:
     database.run(
-        "INSERT INTO jobs (payload, locked_by, locked_at, claim_token, status) VALUES ('{\"type\": \"noop\"}', 'gone', now() - interval '1 hour', 1, 'running')"
+        "INSERT INTO jobs (payload, locked_by, locked_at, claim_token, status) "
+        "VALUES ('{\"type\": \"noop\"}', 'gone', now() - interval '1 hour', 1, 'running')"
     )
     job_id = database.value("SELECT id FROM jobs")
 
