@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -25,6 +26,15 @@ def sleep(data: dict[str, float]) -> None:
 @handler("die", max_attempts=1)
 def die(data: dict[str, Any]) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+@handler("leave children")
+def leave_children(data: dict[str, Any]) -> None:
+    """A shell that starts a program and stays, as jobs do that call out."""
+    shell = subprocess.Popen(["bash", "-c", "sleep 987 & echo $!; sleep 987"], stdout=subprocess.PIPE, text=True)
+    assert shell.stdout is not None
+    Path(data["pids"]).write_text(f"{shell.pid} {shell.stdout.readline()}")
+    shell.wait()
 
 
 @handler("print")

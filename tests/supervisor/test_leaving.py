@@ -81,6 +81,21 @@ def test_a_second_signal_hands_jobs_back_unspent_at_once(host: Host) -> None:
     assert host.rows("SELECT id, status, attempts FROM jobs") == [{"id": job_id, "status": "pending", "attempts": 0}]
 
 
+def test_what_a_job_left_behind_ends_with_its_worker(host: Host, tmp_path: Path) -> None:
+    supervisor = host.supervise(pool(wanted=1), grace=0.5)
+    worker = host.until_running(1)[0]
+    note = tmp_path / "pids"
+    host.enqueue("leave children", {"pids": str(note)})
+    pids = eventually(lambda: [int(pid) for pid in note.read_text().split()] if note.exists() else [], timeout=PATIENCE)
+    # Not in the supervisor's session: a terminal's Ctrl-C reaches the supervisor alone.
+    assert os.getsid(worker["pid"]) == worker["pid"] != os.getsid(supervisor.info.pid)
+
+    supervisor.ask_to_stop()
+
+    assert host.until_stopped(supervisor) == 0
+    eventually(lambda: all_gone([worker["pid"], *pids]), timeout=PATIENCE)
+
+
 def test_orphans_of_a_killed_supervisor_leave_and_the_next_one_never_has_too_many(host: Host) -> None:
     first = host.supervise(pool(wanted=3), grace=3.0)
     orphans = host.until_running(3)
