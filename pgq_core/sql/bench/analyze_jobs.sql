@@ -1,0 +1,2 @@
+-- Autovacuum would do it a minute later; a benchmark does not wait.
+VACUUM (ANALYZE) {schema}.jobs

@@ -1,0 +1,2 @@
+-- So that no measurement pays for what was written before it.
+CHECKPOINT

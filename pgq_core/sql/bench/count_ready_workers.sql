@@ -1,0 +1,1 @@
+SELECT count(*) FROM {schema}.workers WHERE state = 'running' AND stopped_at IS NULL

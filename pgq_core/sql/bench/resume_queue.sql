@@ -1,0 +1,1 @@
+SELECT {schema}.resume(%(queue)s)
