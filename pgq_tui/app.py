@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Iterable
@@ -34,7 +35,7 @@ from pgq_tui.screens.queues import QueuesScreen
 from pgq_tui.screens.runs import RunsScreen
 from pgq_tui.screens.session import Session
 from pgq_tui.screens.workers import WorkersScreen
-from pgq_tui.theme import THEMES, install_themes, token_variables
+from pgq_tui.theme import THEMES, ansi_colour, install_themes, token_variables
 from pgq_tui.typed_commands import typed_with_arguments
 from pgq_tui.view_model.chrome import Choice
 from pgq_tui.view_model.glyphs import Glyphs, pick_glyphs
@@ -42,6 +43,7 @@ from pgq_tui.view_model.palette import Token
 from pgq_tui.view_model.results import bulk_words
 from pgq_tui.view_model.times import format_stamp
 from pgq_tui.widgets.choice_dialog import ChoiceDialog
+from pgq_tui.widgets.scrollbars import suit_scrollbars
 from pgq_tui.widgets.text_dialog import LONGEST_COPY, TextDialog
 
 SCREEN_TYPES: dict[str, type[ConsoleScreen]] = {
@@ -70,9 +72,10 @@ class PgqApp(App[int]):
         theme: str | None = None,
         glyphs: Glyphs | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(ansi_color=ansi_colour(os.environ))
         self.session = session
         self.glyphs = glyphs or pick_glyphs()
+        suit_scrollbars(self.glyphs)
         self._bring_up = bring_up
         self._local_workers: LocalWorkers | None = None
         self._theme_choice = theme

@@ -199,7 +199,7 @@ class ShopBackend:
 
     def _resolve(self, letter_ids: Sequence[int], resolution: str) -> BulkResult:
         known = {letter.view.id: letter.view for letter in self.shop.letters}
-        items = [_resolved(letter_id, known.get(letter_id)) for letter_id in letter_ids]
+        items = [_resolved(letter_id, known.get(letter_id), resolution) for letter_id in letter_ids]
         done = tuple(item.id for item in items if item.refusal is None)
         now = self.shop.now
         self._change_letters(
@@ -223,12 +223,12 @@ class ShopBackend:
         return ActionResult(next(self._numbers))
 
 
-def _resolved(letter_id: int, letter: DeadLetterView | None) -> ItemResult:
+def _resolved(letter_id: int, letter: DeadLetterView | None, resolution: str) -> ItemResult:
     if letter is None:
         return ItemResult(letter_id, refusal="there is no such dead letter")
     if letter.resolution:
         return ItemResult(letter_id, refusal=f"already {letter.resolution} by {letter.resolved_by}")
-    return ItemResult(letter_id, job_id=900_000 + letter_id)
+    return ItemResult(letter_id, job_id=900_000 + letter_id if resolution == "replayed" else None)
 
 
 def _group(letters: Sequence[DeadLetterView]) -> DeadGroup:

@@ -36,6 +36,7 @@ from pgq_tui.view_model.chrome import Confirmation, HeaderView, Link, StatusView
 from pgq_tui.view_model.glyphs import Glyphs
 from pgq_tui.view_model.headline import alert_tabs, counters
 from pgq_tui.view_model.palette import Palette, Token
+from pgq_tui.view_model.times import format_clock
 from pgq_tui.widgets.confirm_dialog import ConfirmDialog
 from pgq_tui.widgets.help_overlay import HelpOverlay
 from pgq_tui.widgets.status_bar import HeaderBar, KeyHints, StatusLine, TabStrip
@@ -199,10 +200,9 @@ class ConsoleScreen(Screen[None]):
         self.query_one(HeaderBar).show(self._header())
         self.query_one(TabStrip).show(TabsView(self._tabs(), self.ID, self.crumb()))
         self.query_one(StatusLine).show(self._status(at))
-        taken_at = session.overview.taken_at if session.overview else None
         notice = self._notice()
         self.query_one(Notice).say(notice)
-        self.query_one(Banner).say("" if notice else session.link.banner(at, taken_at, session.zone))
+        self.query_one(Banner).say("" if notice else session.link.banner(at))
         self.set_class(notice is not None, "-notice")
         self.set_class(session.link.error is not None, "-dim")
         if self._shown_can_write != session.can_write:
@@ -233,15 +233,32 @@ class ConsoleScreen(Screen[None]):
         session = self.session
         link = session.link.state(at, session.interval, is_frozen=self.is_frozen)
         message, token, until = self._message
-        is_old = link in {Link.STALE, Link.LOST, Link.FROZEN}
-        age = session.link.age(at) if is_old else at - session.started_at if link is Link.LOADING else None
         return StatusView(
             link,
-            age_seconds=age,
+            age_seconds=self._shown_age(link, at),
+            detail=self._shown_moment(link),
             message=message if at < until else "",
             message_token=token,
             right=self.remark(),
         )
+
+    def _shown_age(self, link: Link, at: float) -> float | None:
+        match link:
+            case Link.LIVE:
+                return None
+            case Link.LOADING:
+                return at - self.session.started_at
+            case Link.LOST:
+                since = self.session.link.failed_since
+                return None if since is None else at - since
+            case _:
+                return self.session.link.age(at)
+
+    def _shown_moment(self, link: Link) -> str:
+        overview = self.session.overview
+        if link in {Link.LIVE, Link.LOADING} or overview is None:
+            return ""
+        return f"data from {format_clock(overview.taken_at, self.session.zone)}"
 
     def _notice(self) -> NoticeView | None:
         error = self.session.link.error

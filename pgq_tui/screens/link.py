@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, tzinfo
 
 from pgq_core.errors import SchemaError
 from pgq_tui.view_model.chrome import Link
-from pgq_tui.view_model.times import format_clock, format_span
+from pgq_tui.view_model.times import format_span
 
 STALE_PERIODS = 3
 _LEAST_STALE = 3.0
@@ -64,12 +63,12 @@ class LinkMonitor:
     def needs_schema(self) -> bool:
         return isinstance(self.error, SchemaError)
 
-    def banner(self, at: float, taken_at: datetime | None, zone: tzinfo | None) -> str:
+    def banner(self, at: float) -> str:
         """One line about an outage or an error; empty while all is well.
 
         >>> link = LinkMonitor(answered_at=10.0)
         >>> link.failed(20.0, OSError("connection refused"), 3.0, is_outage=True)
-        >>> link.banner(32.0, None, None)
+        >>> link.banner(32.0)
         'database lost 12s, try 2 now: connection refused'
         """
         if self.error is None or self.failed_since is None:
@@ -77,8 +76,7 @@ class LinkMonitor:
         wait = self.retry_at - at
         again = f"try {self.failures + 1} in {format_span(wait)}" if wait >= 1 else f"try {self.failures + 1} now"
         what = "database lost" if self.is_outage else "cannot read"
-        seen = f", data from {format_clock(taken_at, zone)}" if taken_at else ""
-        return f"{what} {format_span(at - self.failed_since)}, {again}{seen}: {cause(self.error)}"
+        return f"{what} {format_span(at - self.failed_since)}, {again}: {cause(self.error)}"
 
 
 def cause(error: Exception) -> str:

@@ -58,10 +58,15 @@ class Notice(Panel):
         color: $foreground;
         border: round $border-blurred;
         &.-shown { display: block; }
+        &.-ascii { border: ascii $border-blurred; }
     }
     """
 
     _view: NoticeView | None = None
+
+    def on_mount(self) -> None:
+        """Take the frame that suits the terminal."""
+        self.set_class(self.glyphs.is_ascii, "-ascii")
 
     def say(self, view: NoticeView | None) -> None:
         """Show this; None hides the notice."""

@@ -16,7 +16,7 @@ from pgq_tui.screens.journal import Outcome
 from pgq_tui.screens.scale_flow import ScaleFlow
 from pgq_tui.screens.verbs import outcome_of
 from pgq_tui.view_model.chrome import Confirmation
-from pgq_tui.view_model.detail import Detail, detail_plain
+from pgq_tui.view_model.detail import Detail, Fact, detail_plain
 from pgq_tui.view_model.figures import plural
 from pgq_tui.view_model.fleet import find_pool, find_worker, total_slots
 from pgq_tui.view_model.palette import Token
@@ -25,6 +25,11 @@ from pgq_tui.view_model.worker_table import WORKER_COLUMNS, worker_rows
 from pgq_tui.widgets.detail_pane import DetailPane
 from pgq_tui.widgets.row_table import RowTable
 from pgq_tui.widgets.text_dialog import TextDialog
+
+LOOSE_WORKERS = Detail(
+    "no pool",
+    (Fact("workers", "started by hand, or by another supervisor than ours"), Fact("scale", "by whoever started them")),
+)
 
 
 class WorkersScreen(ScaleFlow):
@@ -84,7 +89,9 @@ class WorkersScreen(ScaleFlow):
             output = self._output[1] if self._output[0] == worker.id else None
             return worker_detail(worker, overview.taken_at, self.palette, output=output, zone=zone, glyphs=glyphs)
         pool = self.selected_pool()
-        return pool_detail(pool, overview, self.palette, zone=zone, glyphs=glyphs) if pool else None
+        if pool is not None:
+            return pool_detail(pool, overview, self.palette, zone=zone, glyphs=glyphs)
+        return LOOSE_WORKERS if self.query_one(RowTable).cursor_key else None
 
     # What keys are about.
 

@@ -163,7 +163,7 @@ def _pool_look(group: FleetPool, now: datetime, glyphs: Glyphs) -> tuple[str, st
 
 
 def _pool_name(group: FleetPool, *, pools: Sequence[PoolView]) -> str:
-    return pool_name(group.pool, pools) if group.pool else "(no pool)"
+    return pool_name(group.pool, pools) if group.pool else "no pool"
 
 
 def _slots(busy: int, slots: int, put: Put) -> Text:

@@ -1,0 +1,427 @@
+"""What keys do: on exactly what was shown, only after the right question, and with a sentence about the result."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from pgq_core.errors import DatabaseUnavailable
+from pgq_tui.pictures import busy_shop
+from pgq_tui.widgets.confirm_dialog import ConfirmDialog
+from pgq_tui.widgets.dialog import DEAD_SECONDS
+from pgq_tui.widgets.input_dialog import InputDialog
+from pgq_tui.widgets.row_table import RowTable
+from tests.console.stage import FakeBackend, console, screen_lines, screen_text, settle, shows
+
+SIZE = (120, 36)
+
+
+async def armed(pilot: Pilot[Any]) -> None:
+    """A dialog is open, and the moment in which it hears nothing is over."""
+    await settle(pilot, until=lambda: isinstance(pilot.app.screen, ConfirmDialog))
+    await pilot.pause(DEAD_SECONDS + 0.02)
+
+
+async def at_dead_letters(pilot: Pilot[Any]) -> None:
+    await pilot.press("5")
+    await shows(pilot, "Dead letters 53", "dead letter 1093")
+
+
+async def test_replay_asks_and_acts_on_the_letter_under_the_cursor() -> None:
+    backend = FakeBackend()
+
+    async with console(backend).run_test(size=SIZE) as pilot:
+        await at_dead_letters(pilot)
+        await pilot.press("down", "R")
+        await armed(pilot)
+        await pilot.press("y")
+
+        await shows(pilot, "replayed 1 as job 901092", "Dead letters 52")
+        assert backend.called("replay") == [((1092,),)]
+
+
+async def test_a_confirmed_act_is_about_what_was_shown_when_its_key_was_pressed() -> None:
+    backend = FakeBackend()
+
+    async with console(backend).run_test(size=SIZE) as pilot:
+        await at_dead_letters(pilot)
+        await pilot.press("space", "space", "D")
+        await armed(pilot)
+        # Between the key and the answer a newer letter arrives on top and one of the chosen is replayed elsewhere.
+        newest = backend.shop.letters[0]
+        backend.shop.letters.insert(0, replace(newest, view=replace(newest.view, id=2_000)))
+        other = backend.shop.letters[2]
+        backend.shop.letters[2] = replace(other, view=replace(other.view, resolution="replayed", resolved_by="ops"))
+        await pilot.pause(0.3)
+        await pilot.press("2", "enter")
+
+        await shows(pilot, "discarded 1 · refused 1 (already replayed by ops)")
+        assert backend.called("discard") == [((1093, 1092),)]
+
+
+@pytest.mark.parametrize("key", ["R", "D"])
+async def test_enter_and_escape_cancel_and_the_opening_key_never_confirms(key: str) -> None:
+    backend = FakeBackend()
+
+    async with console(backend).run_test(size=SIZE) as pilot:
+        await at_dead_letters(pilot)
+        for answer in ("enter", "escape", "n"):
+            await pilot.press(key)
+            await armed(pilot)
+            await pilot.press(key)
+            assert isinstance(pilot.app.screen, ConfirmDialog)
+            await pilot.press(answer)
+            await settle(pilot, until=lambda: not isinstance(pilot.app.screen, ConfirmDialog))
+
+        assert not backend.called("replay")
+        assert not backend.called("discard")
+
+
+async def test_a_confirmation_that_comes_too_fast_is_not_heard() -> None:
+    backend = FakeBackend()
+
+    async with console(backend).run_test(size=SIZE) as pilot:
+        await at_dead_letters(pilot)
+        await pilot.press("R")
+        await settle(pilot, until=lambda: isinstance(pilot.app.screen, ConfirmDialog))
+        pilot.app.screen._clock = lambda: pilot.app.screen._opened_at + DEAD_SECONDS / 2
+        await pilot.press("y")
+
+        assert isinstance(pilot.app.screen, ConfirmDialog)
+        assert not backend.called("replay")
+
+
+async def test_discarding_several_needs_their_number_typed() -> None:
+    backend = FakeBackend()
+
+    async with console(backend).run_test(size=SIZE) as pilot:
+        await at_dead_letters(pilot)
+        await pilot.press("a", "D")
+        await armed(pilot)
+        await shows(pilot, "53 dead letters are given up", "type 53 to confirm")
+        await pilot.press("y")
+        assert isinstance(pilot.app.screen, ConfirmDialog)
+        await pilot.press("backspace", "5", "3", "enter")
+
+        await shows(pilot, "discarded 53", "no dead letters")
+        assert len(backend.called("discard")[0][0]) == 53
+
+
+async def test_a_discard_is_taken_back_by_z() -> None:
+    backend = FakeBackend()
+
+    async with console(backend).run_test(size=SIZE) as pilot:
+        await at_dead_letters(pilot)
+        await pilot.press("D")
+        await armed(pilot)
+        await pilot.press("y")
+        await shows(pilot, "Dead letters 52")
+
+        await pilot.press("z")
+
+        await shows(pilot, "took back 1", "Dead letters 53")
+        await pilot.press("z")
+        await shows(pilot, "nothing was done in this session")
+
+
+async def test_replaying_a_kind_of_failure_takes_all_its_letters() -> None:
+    backend = FakeBackend()
+
+    async with console(backend).run_test(size=SIZE) as pilot:
+        await at_dead_letters(pilot)
+        await pilot.press("V")
+        await shows(pilot, "Kinds of failure 4", "3fa2c81e", "31")
+        await pilot.press("down", "R")
+        await armed(pilot)
+        await shows(pilot, "14 dead letters go back", "KeyError: 'tax_id'", "and 6 more", "invoices is paused")
+        await pilot.press("y")
+
+        await shows(pilot, "replayed 14", "Kinds of failure 3")
+
+
+async def test_marking_all_reaches_beyond_the_page() -> None:
+    shop = busy_shop()
+    first = shop.letters[0]
+    shop.letters = [replace(first, view=replace(first.view, id=number)) for number in range(500, 0, -1)]
+    backend = FakeBackend(shop)
+
+    async with console(backend).run_test(size=SIZE) as pilot:
+        await pilot.press("5")
+        await shows(pilot, "Dead letters 500")
+        await pilot.press("A")
+        await shows(pilot, "500 marked")
+        await pilot.press("R")
+        await armed(pilot)
+
+        await shows(pilot, "500 dead letters go back", "and 492 more", "type 500 to confirm")
+
+
+async def test_older_pages_are_a_key_away() -> None:
+    shop = busy_shop()
+    first = shop.letters[0]
+    shop.letters = [replace(first, view=replace(first.view, id=number)) for number in range(500, 0, -1)]
+
+    async with console(FakeBackend(shop)).run_test(size=SIZE) as pilot:
+        await pilot.press("5")
+        await shows(pilot, "dead letter 500")
+        await pilot.press("right_square_bracket")
+        await shows(pilot, "page 2")
+        assert "300" in pilot.app.screen.query_one(RowTable).row_keys
+        await pilot.press("left_square_bracket")
+
+        await settle(pilot, until=lambda: "500" in pilot.app.screen.query_one(RowTable).row_keys)
+
+
+async def test_a_filter_narrows_and_escape_clears_it() -> None:
+    async with console(FakeBackend()).run_test(size=SIZE) as pilot:
+        await at_dead_letters(pilot)
+        await pilot.press("slash", *"queue:images", "enter")
+        await shows(pilot, "Dead letters 3", "/ queue:images", "crash_loop")
+        await pilot.press("slash", *" nothing like it", "enter")
+        await shows(pilot, "nothing matches queue:images nothing like it", "esc clears")
+
+        await pilot.press("escape")
+
+        await shows(pilot, "Dead letters 53")
+
+
+async def test_letters_typed_into_a_filter_are_no_keys() -> None:
+    backend = FakeBackend()
+
+    async with console(backend).run_test(size=SIZE) as pilot:
+        await at_dead_letters(pilot)
+        await pilot.press("slash", "R", "D", "q", "p", "A", "backspace", "escape")
+        await pilot.pause(0.1)
+
+        assert pilot.app.is_running
+        assert not pilot.app.screen.query_one(RowTable).marks
+        assert not backend.called("preview_dead_letters")
+
+
+async def test_pausing_asks_for_a_reason_and_resuming_does_not() -> None:
+    backend = FakeBackend()
+
+    async with console(backend).run_test(size=SIZE) as pilot:
+        await pilot.press("2")
+        await shows(pilot, "queue emails")
+        await pilot.press("p")
+        await settle(pilot, until=lambda: isinstance(pilot.app.screen, InputDialog))
+        await pilot.pause(DEAD_SECONDS + 0.02)
+        await pilot.press(*"smtp down", "enter")
+        await shows(pilot, "pause emails: paused", 'paused: "smtp down"')
+
+        await pilot.press("p")
+
+        await shows(pilot, "resume emails: resumed")
+        assert backend.called("pause") == [("emails", "smtp down")]
+        assert backend.called("resume") == [("emails",)]
+
+
+async def test_plus_and_minus_scale_the_selected_pool_at_once() -> None:
+    backend = FakeBackend()
+
+    async with console(backend).run_test(size=SIZE) as pilot:
+        await pilot.press("6")
+        await shows(pilot, "pool images")
+        pilot.app.screen.query_one(RowTable).go_to("pool shop-1 mail")
+        await shows(pilot, "pool mail")
+        await pilot.press("plus", "plus", "minus")
+
+        await shows(pilot, "mail: wants 3 workers", "2/3")
+        assert backend.called("scale_by") == [("shop-1", "mail", 1), ("shop-1", "mail", 1), ("shop-1", "mail", -1)]
+
+
+async def test_a_pool_at_its_limit_says_so() -> None:
+    backend = FakeBackend()
+    backend.shop.pools = [replace(pool, maximum=pool.wanted) for pool in backend.shop.pools]
+
+    async with console(backend).run_test(size=SIZE) as pilot:
+        await pilot.press("6")
+        await shows(pilot, "pool images")
+        await pilot.press("plus")
+
+        await shows(pilot, "refused: pool images has between 0 and 2 workers")
+
+
+async def test_the_last_worker_of_a_pool_is_asked_about() -> None:
+    backend = FakeBackend()
+
+    async with console(backend).run_test(size=SIZE) as pilot:
+        await pilot.press("6")
+        await shows(pilot, "pool images")
+        pilot.app.screen.query_one(RowTable).go_to("pool shop-1 shop")
+        await shows(pilot, "pool shop")
+        await pilot.press("minus")
+        await armed(pilot)
+        await shows(pilot, "will have no worker")
+        await pilot.press("escape")
+        await pilot.pause(0.1)
+
+        assert not backend.called("scale_by")
+
+
+@pytest.mark.parametrize(("key", "verb"), [("D", "drain_worker"), ("R", "restart_worker")])
+async def test_draining_and_restarting_a_worker_ask_first(key: str, verb: str) -> None:
+    backend = FakeBackend()
+
+    async with console(backend).run_test(size=SIZE) as pilot:
+        await pilot.press("6")
+        await shows(pilot, "pool images")
+        pilot.app.screen.query_one(RowTable).go_to("worker shop-1-mail-5b0e77d1")
+        await shows(pilot, "worker shop-1-mail-5b0e77d1")
+        await pilot.press(key)
+        await armed(pilot)
+        await shows(pilot, "10 running jobs")
+        await pilot.press("y")
+
+        await shows(pilot, "it was asked to")
+        assert backend.called(verb) == [("shop-1-mail-5b0e77d1",)]
+
+
+async def test_the_log_of_a_worker_is_shown() -> None:
+    async with console(FakeBackend()).run_test(size=SIZE) as pilot:
+        await pilot.press("6")
+        await shows(pilot, "pool images")
+        pilot.app.screen.query_one(RowTable).go_to("worker shop-1-mail-5b0e77d1")
+        await shows(pilot, "worker shop-1-mail-5b0e77d1")
+
+        await pilot.press("l")
+
+        await shows(pilot, "Output of shop-1-mail-5b0e77d1", "421 4.7.0 try again later")
+
+
+async def test_cancelling_a_job_says_whether_it_is_final() -> None:
+    backend = FakeBackend()
+
+    async with console(backend).run_test(size=SIZE) as pilot:
+        await pilot.press("3")
+        await shows(pilot, "job 881209")
+        await pilot.press("X")
+        await armed(pilot)
+        await pilot.press("y")
+        await shows(pilot, "cancel job 881209: cancelled")
+
+        await pilot.press("4")
+        await shows(pilot, "Running now 9")
+        pilot.app.screen.query_one("#running").focus()
+        await pilot.press("X")
+        await armed(pilot)
+        await pilot.press("y")
+
+        await shows(pilot, "cancel job 881000: its worker was asked to stop")
+        assert backend.called("cancel") == [([881209],), ([881000],)]
+
+
+async def test_runs_open_with_all_that_is_known() -> None:
+    async with console(FakeBackend()).run_test(size=SIZE) as pilot:
+        await pilot.press("4")
+        await shows(pilot, "880999")
+
+        await pilot.press("enter")
+
+        await shows(pilot, "run 50399", "outcome", "succeeded", '"sent": true')
+
+
+async def test_the_tail_pauses_counts_and_shows_failures_alone() -> None:
+    backend = FakeBackend()
+
+    async with console(backend).run_test(size=SIZE) as pilot:
+        await pilot.press("4")
+        await shows(pilot, "follow", "400 lines")
+        await pilot.press("space")
+        await shows(pilot, "paused")
+        last = backend.shop.runs[-1]
+        backend.shop.runs += [
+            replace(last, id=last.id + 1, job_id=990_001),
+            replace(last, id=last.id + 2, job_id=990_002),
+        ]
+        await shows(pilot, "+2 new")
+        assert "990002" not in screen_text(pilot.app)
+        await pilot.press("G")
+        await shows(pilot, "990002", "follow")
+
+        await pilot.press("L")
+
+        await shows(pilot, "only runs that did not succeed", "KeyError: 'tax_id'")
+        assert "succeeded" not in "\n".join(screen_lines(pilot.app)[14:-3])
+
+
+async def test_runs_are_filtered_where_they_are_read() -> None:
+    backend = FakeBackend()
+
+    async with console(backend).run_test(size=SIZE) as pilot:
+        await pilot.press("4")
+        await shows(pilot, "400 lines")
+        await pilot.press("slash", *"state:dead", "enter")
+
+        await shows(pilot, "24 lines", "/ state:dead")
+        assert backend.called("latest_runs")[-1][1].outcomes == ("dead",)
+
+
+async def test_a_filter_that_means_nothing_says_why_and_can_be_mended() -> None:
+    async with console(FakeBackend()).run_test(size=SIZE) as pilot:
+        await pilot.press("4")
+        await shows(pilot, "400 lines")
+        await pilot.press("slash", *"state:purple", "enter")
+
+        await settle(pilot, until=lambda: pilot.app.screen.query_one("#prompt").is_open)
+        await pilot.press("escape")
+        await shows(pilot, "state:purple is none of")
+
+
+async def test_a_lost_answer_is_said_to_be_lost_and_nothing_is_repeated() -> None:
+    backend = FakeBackend()
+
+    async with console(backend, interval=30.0).run_test(size=SIZE) as pilot:
+        await at_dead_letters(pilot)
+        await pilot.press("R")
+        await armed(pilot)
+        backend.fault = DatabaseUnavailable("server closed the connection unexpectedly")
+        await pilot.press("y")
+
+        await shows(pilot, "it may or may not have happened")
+        assert len(backend.called("replay")) == 1
+
+
+async def test_nothing_can_be_changed_while_the_database_is_away() -> None:
+    backend = FakeBackend()
+
+    async with console(backend).run_test(size=SIZE) as pilot:
+        await at_dead_letters(pilot)
+        backend.fault = DatabaseUnavailable("connection refused")
+        await shows(pilot, "database lost")
+        await pilot.press("R")
+        await pilot.pause(0.1)
+        assert not isinstance(pilot.app.screen, ConfirmDialog)
+
+        await pilot.press("colon", *"replay", "enter")
+
+        await shows(pilot, "nothing can be changed while the database is away")
+
+
+async def test_what_was_done_stands_in_the_journal() -> None:
+    async with console(FakeBackend()).run_test(size=SIZE) as pilot:
+        await pilot.press("6")
+        await shows(pilot, "pool images")
+        await pilot.press("plus")
+        await shows(pilot, "+1 images: wants 3 workers")
+
+        await pilot.press("at")
+
+        await shows(pilot, "Done in this session", "+1 images: wants 3 workers")
+
+
+async def test_the_window_of_the_dashboard_widens_and_narrows() -> None:
+    backend = FakeBackend()
+
+    async with console(backend).run_test(size=SIZE) as pilot:
+        await shows(pilot, "Throughput/s · 15m")
+        await pilot.press("right_curly_bracket")
+        await shows(pilot, "Throughput/s · 1h")
+        await pilot.press("left_curly_bracket", "left_curly_bracket")
+
+        await shows(pilot, "Throughput/s · 5m")
+        await settle(pilot, until=lambda: backend.called("overview")[-1][0].total_seconds() == 300)
