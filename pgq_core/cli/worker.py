@@ -25,7 +25,7 @@ def worker(
         list[str], typer.Option("--app", "-a", help="Where the handlers are: module, module:registry or path/file.py.")
     ],
     queues: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option("--queue", "-q", metavar="NAMES", help="Queues to serve, such as a,b or a=3,b (weights)."),
     ] = None,
     concurrency: Annotated[
@@ -45,7 +45,12 @@ def worker(
 ) -> None:
     """Run jobs until SIGTERM or SIGINT: then finish what runs, hand the rest back, and end."""
     settings = settings_of(
-        ctx, queues=queues, concurrency=concurrency, grace=grace, log_format=log_format, log_level=log_level
+        ctx,
+        queues=",".join(queues) if queues else None,
+        concurrency=concurrency,
+        grace=grace,
+        log_format=log_format,
+        log_level=log_level,
     )
     if settings.read_only:
         raise ReadOnlyRefused
