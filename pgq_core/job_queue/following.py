@@ -89,7 +89,7 @@ def _report(job_id: int, row: FoundJobRow) -> JobReport:
         cancel_requested=row.cancel_requested,
         last_error=row.last_error,
         result=row.result,
-        finished_at=row.finished_at,
+        finished_at=row.finished_at if state.is_final else None,
         runs=runs,
         dead_letter=_dead_letter(row),
         replayed_from=row.replayed_from,

@@ -42,7 +42,7 @@ class LeaseRow:
 
 @dataclass(frozen=True, slots=True)
 class FoundJobRow:
-    """What three tables know of one job. `status`: of its live row; `outcome`: of its final run."""
+    """What three tables know of one job. `status`: of its live row; `outcome`: of its final or last run."""
 
     status: str | None
     queue: str | None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from hypothesis import example, given
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from pgq_core.domain.payload import decode, encode, storable_result
@@ -19,6 +19,7 @@ ANYTHING = st.recursive(
     lambda inner: st.lists(inner) | st.dictionaries(st.text(st.characters()) | st.integers(), inner),
     max_leaves=20,
 )
+UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # the machine may be busy
 
 
 def same(one: Any, other: Any) -> bool:
@@ -32,12 +33,14 @@ def same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
+@UNHURRIED
 @given(VALUES)
 @example([1e16, 1e22, 1e23, 1.7976931348623157e308, 5e-324, 123456789012345680000.0])
 def test_what_is_accepted_is_read_back_equal(value: Any) -> None:
     assert same(decode(encode(value)), value)
 
 
+@UNHURRIED
 @given(st.floats(allow_nan=False, allow_infinity=False).filter(lambda x: abs(x) >= 1e15))
 def test_large_floats_have_no_exponent(value: float) -> None:
     text = encode([value])
@@ -46,6 +49,7 @@ def test_large_floats_have_no_exponent(value: float) -> None:
     assert math.isclose(decode(text)[0], value, rel_tol=0)
 
 
+@UNHURRIED
 @given(ANYTHING)
 def test_whatever_is_given_is_encoded_or_refused_and_a_result_never_raises(value: Any) -> None:
     text, note = storable_result(value)

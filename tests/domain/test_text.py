@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pgq_core.domain.text import describe, storable
 
 
+@settings(deadline=None)
 @given(st.text(st.characters()), st.integers(1, 50))
 def test_any_text_becomes_storable(text: str, limit: int) -> None:
     stored = storable(text, limit=limit)
@@ -17,6 +18,7 @@ def test_any_text_becomes_storable(text: str, limit: int) -> None:
     assert len(stored) <= limit + 60
 
 
+@settings(deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00")))
 def test_storable_text_stays_as_it_is(text: str) -> None:
     assert storable(text) == text

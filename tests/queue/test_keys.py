@@ -37,19 +37,14 @@ def test_the_same_key_again_answers_the_existing_job(queue: JobQueue, conn: Conn
     assert row(conn, "SELECT priority FROM jobs") == {"priority": 0}
 
 
-@pytest.mark.parametrize(
-    ("job_type", "data", "queue_name"),
-    [("t", {"a": 2}, None), ("t", {"a": 1.0}, None), ("u", {"a": 1}, None), ("t", {"a": 1}, "other")],
-)
-def test_another_payload_type_or_queue_under_the_key_is_a_conflict(
-    queue: JobQueue, job_type: str, data: object, queue_name: str | None
-) -> None:
+def test_another_payload_type_or_queue_under_the_key_is_a_conflict(queue: JobQueue) -> None:
     first = queue.enqueue("t", {"a": 1}, idempotency_key="k")
 
-    with pytest.raises(KeyConflict) as refused:
-        queue.enqueue(job_type, data, queue=queue_name, idempotency_key="k")
-
-    assert (refused.value.key, refused.value.job_id) == ("k", first.id)
+    others = [("t", {"a": 2}, None), ("t", {"a": 1.0}, None), ("u", {"a": 1}, None), ("t", {"a": 1}, "other")]
+    for job_type, data, queue_name in others:
+        with pytest.raises(KeyConflict) as refused:
+            queue.enqueue(job_type, data, queue=queue_name, idempotency_key="k")
+        assert (refused.value.key, refused.value.job_id) == ("k", first.id)
 
 
 @pytest.mark.parametrize("state", LIVE)
@@ -215,6 +210,41 @@ def test_sixty_four_threads_and_one_key_while_its_holders_come_and_go(dsn: str, 
     assert sorted(created) == sorted(seen), "each job that was is one 'created', and nothing else"
     assert {job_id for job_id, _ in answers} <= seen
     assert len(created) > 1
+
+
+def test_backends_that_die_between_any_two_statements_leave_no_key_behind(dsn: str, conn: Connection[DictRow]) -> None:
+    """A key is a part of the insert: it is taken with its job, or not at all."""
+    done = threading.Event()
+
+    def end_sessions() -> None:
+        with psycopg.connect(dsn, autocommit=True) as hand:
+            while not done.is_set():
+                hand.execute(
+                    """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+                        WHERE datname = current_database() AND application_name = 'pgq queue'
+                          AND query LIKE '%%INSERT%%' ORDER BY random() LIMIT 1"""
+                )
+                done.wait(0.01)
+
+    with JobQueue(dsn, timeout=20) as queue, ThreadPoolExecutor(9) as threads:
+
+        def ask(number: int) -> int:
+            while True:
+                try:
+                    return queue.enqueue("t", number, idempotency_key=f"k{number}").id
+                except DatabaseUnavailable:
+                    continue
+
+        ending = threads.submit(end_sessions)
+        try:
+            ids = list(threads.map(ask, range(400), timeout=60))
+        finally:
+            done.set()
+        ending.result(10)
+
+    assert len(set(ids)) == 400
+    assert value(conn, "SELECT count(*) FROM jobs") == 400
+    assert value(conn, "SELECT count(*) FROM job_keys JOIN jobs ON id = job_id AND idempotency_key = key") == 400
 
 
 async def test_the_asynchronous_queue_answers_the_same(async_queue: AsyncJobQueue) -> None:

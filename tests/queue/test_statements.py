@@ -47,11 +47,11 @@ def full(dsn: str) -> Iterator[Connection[DictRow]]:
         yield conn
 
 
-@pytest.mark.parametrize("statement", STATEMENTS, ids=lambda statement: statement.name)
-def test_no_full_table_is_scanned(full: Connection[DictRow], statement: Statement[Any]) -> None:
-    answer = full.execute(f"EXPLAIN (FORMAT json) {statement.text}", statement.params).fetchall()
-
-    plan = json.dumps([row["QUERY PLAN"] for row in answer])
-    scanned = set(re.findall(r'"Node Type": "Seq Scan"[^{}]*?"Relation Name": "(\w+)"', plan))
+def test_no_full_table_is_scanned(full: Connection[DictRow]) -> None:
     large = {row["relname"] for row in full.execute("SELECT relname FROM pg_class WHERE reltuples > 1000")}
-    assert scanned & large == set()
+    for statement in STATEMENTS:
+        answer = full.execute(f"EXPLAIN (FORMAT json) {statement.text}", statement.params).fetchall()
+
+        plan = json.dumps([row["QUERY PLAN"] for row in answer])
+        scanned = set(re.findall(r'"Node Type": "Seq Scan"[^{}]*?"Relation Name": "(\w+)"', plan))
+        assert scanned & large == set(), statement.name

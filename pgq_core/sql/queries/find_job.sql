@@ -1,4 +1,5 @@
--- All that is known of one job, in one snapshot: its live row, its last dead letter, its final run, its latest runs (oldest first).
+-- All that is known of one job, in one snapshot: its live row, its last dead letter, its final run (or the last one so far),
+-- its latest runs (oldest first).
 SELECT j.status, coalesce(j.queue, d.queue, f.queue) AS queue, coalesce(j.job_type, d.job_type, f.job_type) AS job_type,
        coalesce(j.payload, d.payload) AS payload, coalesce(j.priority, d.priority, f.priority) AS priority,
        coalesce(j.attempts, d.attempts, f.attempt) AS attempts, coalesce(j.max_attempts, d.max_attempts) AS max_attempts,
@@ -18,8 +19,7 @@ SELECT j.status, coalesce(j.queue, d.queue, f.queue) AS queue, coalesce(j.job_ty
   LEFT JOIN LATERAL (SELECT *
                        FROM {schema}.job_runs
                       WHERE job_id = wanted.id
-                        AND outcome IN ('succeeded', 'cancelled', 'discarded', 'expired', 'dead')
-                      ORDER BY started_at DESC, id DESC
+                      ORDER BY outcome IN ('succeeded', 'cancelled', 'discarded', 'expired', 'dead') DESC, started_at DESC, id DESC
                       LIMIT 1) f ON true
   LEFT JOIN LATERAL (SELECT jsonb_agg(jsonb_build_object('id', id, 'attempt', attempt, 'outcome', outcome, 'worker_id', worker_id,
                                                          'started_at', started_at, 'finished_at', finished_at,
