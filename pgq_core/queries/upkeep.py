@@ -20,6 +20,12 @@ class ReleasedRow:
 
 
 @dataclass(frozen=True, slots=True)
+class ClaimRow:
+    id: int
+    claim_token: int
+
+
+@dataclass(frozen=True, slots=True)
 class PromotedRow:
     """`next_due_in`: seconds until the next scheduled job is due, None when none is scheduled."""
 
@@ -189,6 +195,9 @@ class UpkeepQueries(QueryGroup):
         return self._statement(
             "release_jobs", ReleasedRow, ids=[job_id for job_id, _ in claims], tokens=[token for _, token in claims]
         )
+
+    def list_claims(self, *, worker_id: str) -> Statement[ClaimRow]:
+        return self._statement("list_claims", ClaimRow, worker_id=worker_id)
 
     def list_cancel_requests(self, *, worker_id: str) -> Statement[int]:
         return self._statement("list_cancel_requests", int, worker_id=worker_id)

@@ -36,6 +36,7 @@ class Attempt:
         "future",
         "handler",
         "has_returned",
+        "is_noted",
         "is_settled",
         "is_simplified",
         "is_written",
@@ -61,6 +62,8 @@ class Attempt:
         self.verdict: Verdict | None = None
         self.has_returned = False
         """Its thread is through with it."""
+        self.is_noted = False
+        """Its long transaction was warned about."""
         self.is_settled = False
         """Its outcome is decided: whatever its code still does no longer counts."""
         self.write: Write | None = None

@@ -62,6 +62,7 @@ class Completer:
         self._on_retry = on_retry
         self._on_change = on_change
         self._attempts: deque[Attempt] = deque()
+        self._writing: list[Attempt] = []
         self._letters: deque[BuriedJob] = deque()
         self._released: deque[ClaimedRow] = deque()
         self._conn: AsyncConnection[Any] | None = None
@@ -91,6 +92,14 @@ class Completer:
         self._released.extend(rows)
         if self._released:
             self._wake()
+
+    def job_ids(self) -> set[int]:
+        """The jobs whose outcome is not yet written."""
+        return (
+            {attempt.row.id for attempt in (*self._attempts, *self._writing)}
+            | {letter.id for letter in self._letters}
+            | {row.id for row in self._released}
+        )
 
     def is_empty(self) -> bool:
         return self._empty.is_set()
@@ -130,6 +139,7 @@ class Completer:
 
     async def _write_or_wait(self) -> None:
         batch = self._take()
+        self._writing = batch.attempts()
         try:
             async with asyncio.timeout(CALL_LIMIT):
                 await self._write(batch)
@@ -140,6 +150,7 @@ class Completer:
             else:
                 await self._wait_for_database(error)
         else:
+            self._writing = []
             if self.is_in_trouble:
                 self.is_in_trouble = False
                 self._trouble.over("outcomes_written_again")

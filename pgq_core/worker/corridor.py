@@ -91,6 +91,7 @@ class Corridor:
             grace=settings.grace,
             on_room=lambda: self.producer.wake(),  # noqa: PLW0108 - the same
             on_stuck=on_stuck,
+            on_start=self._log.started if self._log.is_debug else None,
         )
         self.producer = Producer(
             self.listener,
@@ -177,6 +178,8 @@ class Corridor:
             while True:
                 await asyncio.sleep(1.0)
                 self._log.tick()
+                for attempt in self.executor.take_long_transactions():
+                    self._log.warn_about_transaction(attempt)
         finally:
             announcing.cancel()
 

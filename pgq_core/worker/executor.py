@@ -15,7 +15,6 @@ from typing import Final, Protocol
 
 from pgq_core.errors import ClaimLost
 from pgq_core.handlers import Handler, Registry
-from pgq_core.logs import get_logger
 from pgq_core.queries.claims import BuriedJob, ClaimedRow
 from pgq_core.worker.attempt import Attempt, Verdict, Write
 from pgq_core.worker.calls import Calls
@@ -26,6 +25,10 @@ from pgq_core.worker.pace import Pace
 from pgq_core.worker.threads import Chunk, JobThreads
 from pgq_core.worker.transactional import is_infrastructure
 
+LONGEST_LIMIT: Final = 1e9
+"""Seconds. Whatever a row says, it has to fit into the shared memory."""
+LONG_TRANSACTION: Final = 300.0
+"""Seconds after which an open transaction of a job is warned about: it holds back vacuum for everybody."""
 YIELD_AFTER: Final = 0.005
 """Seconds of work without a pause after which a slot lets claims and completions have their turn."""
 
@@ -67,6 +70,7 @@ class Executor:
         grace: float,
         on_room: Callable[[], None],
         on_stuck: Callable[[str], None],
+        on_start: Callable[[Attempt], None] | None = None,
     ) -> None:
         self._registry = registry
         self._calls = calls
@@ -77,6 +81,7 @@ class Executor:
         self._grace = grace
         self._on_room = on_room
         self._on_stuck = on_stuck
+        self._on_start = on_start
         self.concurrency = concurrency
         self.running = 0
         """Slots in use: a coroutine, or a thread with one or several very short jobs."""
@@ -96,7 +101,6 @@ class Executor:
         self._clean_context = contextvars.copy_context()
         self._quiet = asyncio.Event()
         self._quiet.set()
-        self._logger = get_logger("pgq.worker")
 
     # Taking in and giving back
 
@@ -146,6 +150,12 @@ class Executor:
                 chunk.attempt.finished = time.monotonic()
                 self._settle(chunk.attempt, self._endings.of_verdict(chunk.attempt, Verdict.INTERRUPT))
 
+    def job_ids(self) -> set[int]:
+        """Everything in hand, started or not; one that is just being started may be missing for a moment."""
+        waiting = {attempt.row.id for chunk in self._threads.chunks for attempt in tuple(chunk.waiting)}
+        running = {attempt.row.id for attempt, _ in self._running_attempts()}
+        return waiting | running | {row.id for row in self.ready}
+
     def is_idle(self) -> bool:
         return self.running == 0 and not self.ready
 
@@ -193,7 +203,7 @@ class Executor:
         attempt = Attempt(row, handler)
         attempt.mark = self._free_marks.pop()
         limit = handler.timeout if row.timeout is None else row.timeout
-        attempt.limit = self._job_timeout if limit is None else limit.total_seconds()
+        attempt.limit = self._job_timeout if limit is None else min(limit.total_seconds(), LONGEST_LIMIT)
         return attempt
 
     def _begin(self, attempt: Attempt) -> float:
@@ -207,6 +217,8 @@ class Executor:
         else:
             cells[cell + 1] = 0
         cells[cell] = attempt.row.id
+        if self._on_start is not None:
+            self._on_start(attempt)
         return attempt.deadline
 
     def _give_to_slot(self, attempt: Attempt) -> None:
@@ -221,6 +233,7 @@ class Executor:
         slot = _Slot()
         self._slots.append(slot)
         slot.task = asyncio.create_task(self._serve(slot, attempt), name="pgq-slot", context=self._clean_context.copy())
+        slot.task.add_done_callback(self._see_slots_end)
 
     async def _serve(self, slot: _Slot, attempt: Attempt | None) -> None:
         """Runs one job after the other; makes way for a fresh task when a job has left context variables behind."""
@@ -240,6 +253,11 @@ class Executor:
                 self._slots.remove(slot)
                 self._open_slot(self._next_attempt())
                 return
+
+    def _see_slots_end(self, task: asyncio.Task[None]) -> None:
+        """A slot ends only to make way; anything else is a fault of ours, and this process is better replaced."""
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._on_stuck(f"a slot broke down: {type(error).__name__}: {error}")
 
     async def _park(self, slot: _Slot) -> Attempt:
         slot.parked = asyncio.get_running_loop().create_future()
@@ -278,6 +296,12 @@ class Executor:
 
     def _write_of_error(self, attempt: Attempt, error: BaseException) -> Write | None:
         attempt.finished = time.monotonic()
+        try:
+            return self._judged(attempt, error)
+        except Exception as broken:  # noqa: BLE001 - reading the exception runs its own code
+            return self._endings.of_error(attempt, RuntimeError(f"its error cannot be read: {type(broken).__name__}"))
+
+    def _judged(self, attempt: Attempt, error: BaseException) -> Write | None:
         if isinstance(error, ClaimLost):
             return None
         if attempt.verdict is not None:
@@ -347,6 +371,18 @@ class Executor:
             if not chunk.is_abandoned:
                 self._leave_slot()
         self.dispatch()
+
+    def take_long_transactions(self) -> list[Attempt]:
+        """Transactional attempts that have been open for too long, each once."""
+        latest = time.monotonic() - LONG_TRANSACTION
+        found = [
+            attempt
+            for attempt, _ in self._running_attempts()
+            if attempt.handler.transactional and not attempt.is_noted and 0.0 < attempt.started < latest
+        ]
+        for attempt in found:
+            attempt.is_noted = True
+        return found
 
     # Time limits
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Sequence
 from typing import Final
@@ -21,18 +22,21 @@ class JobLog:
     def __init__(self, worker_id: str, *, keep_all: bool, debug: bool) -> None:
         self._logger = get_logger("pgq.worker", worker_id=worker_id).bind()
         self._keep_all = keep_all
-        self._debug = debug
+        self.is_debug = debug
         self._lines = 0
         self._unsaid: Counter[str] = Counter()
 
     def claimed(self, rows: list[ClaimedRow]) -> None:
-        if self._debug:
+        if self.is_debug:
             for row in rows:
                 self._logger.debug("job_claimed", **_facts(row))
 
     def started(self, attempt: Attempt) -> None:
-        if self._debug:
-            self._logger.debug("job_started", **_facts(attempt.row))
+        self._logger.debug("job_started", **_facts(attempt.row))
+
+    def warn_about_transaction(self, attempt: Attempt) -> None:
+        age = round(time.monotonic() - attempt.started, 1)
+        self._logger.warning("job_transaction_is_long", **_facts(attempt.row), age_seconds=age)
 
     def finished(self, attempt: Attempt, write: FinishedJob) -> None:
         if write.outcome == "succeeded" and not self._may_say(attempt):

@@ -39,6 +39,8 @@ from pgq_core.worker.spec import RunnerSpec, served_queues
 
 ESCALATE_AFTER: Final = 1.5
 """Seconds beyond its grace after which a leaving runner is killed."""
+OVERDUE_MARGIN: Final = 1.0
+"""Seconds that a runner has, after a job's time limit and the grace, to give itself up before its keeper does."""
 _CLOSING: Final = 0.5
 _WATCH_INTERVAL: Final = 0.5
 
@@ -345,7 +347,7 @@ class Keeper:
             handle.child.kill()
             return
         working = [mark for mark in handle.marks.started() if not mark.has_ended]
-        latest = time.monotonic_ns() - int(self._grace_of(handle) * 1e9)
+        latest = time.monotonic_ns() - int((self._grace_of(handle) + OVERDUE_MARGIN) * 1e9)
         if any(0 < mark.deadline_ns < latest for mark in working):
             handle.intent, handle.intent_reason = Intent.OVERDUE, "a job held it up beyond its time limit and the grace"
             handle.child.kill()

@@ -36,6 +36,8 @@ FIRST_PAUSES: Final = (0.005, 0.02, 0.1)
 STILL_AWAKE: Final = 0.05
 """Seconds that a busy worker goes on being notified: light load would else write its wish again for every job."""
 PROMOTED_AT_ONCE: Final = 1000
+COUNT_EVERY: Final = 10.0
+"""Seconds between two comparisons of what we hold with what the table says we hold."""
 
 
 class Producer:
@@ -71,7 +73,8 @@ class Producer:
         self._burst = burst
         self._is_stopping = False
         self._pauses = Pauses()
-        self._trouble = RepeatedTrouble(get_logger("pgq.worker", worker_id=worker_id))
+        self._logger = get_logger("pgq.worker", worker_id=worker_id)
+        self._trouble = RepeatedTrouble(self._logger)
         self._is_flagged = False
         """Producers notify us."""
         self._busy_since = 0.0
@@ -80,6 +83,8 @@ class Producer:
         self._hears_of_jobs = False
         self._promote_at = 0.0
         self._look_at = 0.0
+        self._count_at = time.monotonic() + COUNT_EVERY
+        self._unknown: set[tuple[int, int]] = set()
         self._ended_at_last_look = -1
         self._stuck_at = -1
         """`Executor.ended` when jobs were handed back since no slot became free for them."""
@@ -110,6 +115,7 @@ class Producer:
             except (psycopg.Error, DatabaseUnavailable, OSError, TimeoutError) as error:
                 await self._listener.drop()
                 self._is_flagged = False
+                self._count_at = 0.0
                 self._trouble.say("claims_wait_for_database", error)
                 await self._listener.wait(self._pauses.next())
                 continue
@@ -246,9 +252,23 @@ class Producer:
                 self._completer.release(self._executor.take_cancelled(requests))
                 self._executor.cancel(requests)
         self._hand_back_stuck()
+        if now >= self._count_at:
+            await self._hand_back_unknown(conn)
         if self._suspects.wants_to_look(now) and not self._executor.is_idle():
             statement = self._queries.has_due_suspect(queues=self._names, job_types=self._job_types)
             self._suspects.looked(is_waiting=bool(await statement.fetch_one(conn)), now=now)
+
+    async def _hand_back_unknown(self, conn: AsyncConnection[Any]) -> None:
+        """Jobs of a claim that got through while its answer did not: as long as we live, nobody else gives them back."""
+        claims = await self._queries.list_claims(worker_id=self._worker_id).fetch_all(conn)
+        known = self._executor.job_ids() | self._completer.job_ids()
+        unknown = {(claim.id, claim.claim_token) for claim in claims if claim.id not in known}
+        # Seen twice, since a job may be on its way between two hands at the moment of one look.
+        lost, self._unknown = unknown & self._unknown, unknown
+        if lost:
+            await self._queries.release_jobs(sorted(lost)).execute(conn)
+            self._logger.warning("claims_without_an_answer_handed_back", count=len(lost))
+        self._count_at = time.monotonic() + (self._poll if unknown else COUNT_EVERY)
 
     def _hand_back_stuck(self) -> None:
         """Jobs that wait here behind long ones, while other workers may be idle, go back."""

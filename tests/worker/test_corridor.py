@@ -18,7 +18,7 @@ from pgq_core.domain.outcome import Cancel, Discard, HandlerWish, NonRetryable, 
 from pgq_core.handlers import Registry
 from pgq_core.handlers.registry import NextCall
 from pgq_core.worker.context import JobContext
-from tests.support.corridors import running_corridor
+from tests.support.corridors import WORKER_ID, running_corridor
 from tests.support.queue_database import QueueDatabase
 from tests.support.waiting import eventually_async
 
@@ -780,3 +780,54 @@ async def test_job_due_soon_starts_when_it_is_due_and_not_a_poll_later(
 
     (run,) = database.runs(job_id)
     assert run["started_at"] >= run["due_at"]
+
+
+async def test_claim_whose_answer_got_lost_is_handed_back(database: QueueDatabase, registry: Registry) -> None:
+    @registry.handler("job")
+    async def job(data: Any) -> None:
+        pass
+
+    database.run("SELECT pause('default')")
+    lost = database.put("job")
+    database.run(
+        "UPDATE jobs SET locked_by = %s, locked_at = now(), status = 'running', "
+        "claim_token = nextval('claim_token_seq') WHERE id = %s",
+        WORKER_ID,
+        lost,
+    )
+
+    async with running_corridor(database.dsn, registry) as running:
+        # The connection breaks, as it did when the answer got lost.
+        conn = await running.corridor.listener.connection()
+        database.run("SELECT pg_terminate_backend(%s)", conn.info.backend_pid)
+        await eventually_async(lambda: (database.job(lost) or {})["status"] == "pending")
+        database.run("SELECT resume('default')")
+        await eventually_async(lambda: database.runs(lost))
+
+    assert database.outcomes(lost) == ["succeeded"]
+
+
+async def test_slot_survives_an_exception_that_cannot_be_read(database: QueueDatabase, registry: Registry) -> None:
+    class Unreadable(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no text")
+
+    class Evil(Cancel):
+        reason = property(lambda self: 1 / 0)  # type: ignore[assignment]  # on purpose
+
+        def __init__(self) -> None:
+            Exception.__init__(self)
+
+    @registry.handler("raise")
+    async def raise_(data: Any) -> None:
+        raise Unreadable if data == "unreadable" else Evil
+
+    jobs = [database.put("raise", data, max_attempts=1) for data in ("unreadable", "evil")]
+
+    async with running_corridor(database.dsn, registry, concurrency=1) as running:
+        await eventually_async(lambda: all(database.letter(job_id) for job_id in jobs))
+
+    assert not running.stuck
+    errors = [(database.letter(job_id) or {})["last_error"] for job_id in jobs]
+    assert errors[0].startswith("Unreadable")
+    assert "cannot be read" in errors[1]
