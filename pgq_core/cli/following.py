@@ -12,7 +12,7 @@ from pgq_core.cli.given import settings_of
 from pgq_core.cli.output import say
 from pgq_core.cli.run_views import print_run_line
 from pgq_core.cli.session import Session, open_session
-from pgq_core.database import is_transient
+from pgq_core.database import first_line, is_transient
 from pgq_core.domain.filters import RunFilters
 from pgq_core.domain.tail import RunTail
 from pgq_core.runtime import use_database
@@ -35,7 +35,7 @@ def follow(ctx: typer.Context, filters: RunFilters, *, recent: int, poll: float,
                 except Exception as error:
                     if not follower.has_started or not is_transient(error):
                         raise
-                    say(f"{error}; trying again")
+                    say(f"{first_line(error)}; trying again")
                     await asyncio.sleep(RECONNECT_AFTER)
 
         with contextlib.suppress(KeyboardInterrupt):

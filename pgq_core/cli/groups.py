@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, TypeAlias
@@ -76,7 +75,7 @@ class LazyGroup(TyperGroup):
     def invoke(self, ctx: Context) -> object:
         from pgq_core.cli.failures import explained
 
-        with explained(debug="--debug" in sys.argv or bool(ctx.params.get("debug"))):
+        with explained(debug=bool(ctx.params.get("debug"))):
             return super().invoke(ctx)
 
 

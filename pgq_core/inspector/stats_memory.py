@@ -29,7 +29,7 @@ class Sums:
 
     @property
     def finished(self) -> int:
-        return self.succeeded + self.failed + self.dropped + self.put_back
+        return self.left_for_good + self.retried + self.lost + self.put_back
 
     @property
     def failed(self) -> int:
@@ -60,6 +60,10 @@ def sum_up(rows: Sequence[StatsRow]) -> Sums:
     )
 
 
+def finished(row: StatsRow) -> int:
+    return row.succeeded + row.retried + row.dead + row.lost + row.dropped + row.put_back
+
+
 class StatsMemory:
     """Buckets of one step over one span. Reads are asked for at most once per `pause`."""
 
@@ -68,6 +72,7 @@ class StatsMemory:
         self.step = step
         self._pause = pause
         self._buckets: dict[datetime, dict[str, StatsRow]] = {}
+        self._points: dict[datetime, StatsPoint] = {}
         self._read_at: datetime | None = None
 
     def wanted_since(self, now: datetime) -> datetime | None:
@@ -83,6 +88,7 @@ class StatsMemory:
         """Takes over what was read from bucket `since` on, and forgets what left the span."""
         oldest = bucket_start(now - self.span, self.step)
         self._buckets = {at: queues for at, queues in self._buckets.items() if oldest <= at < since}
+        self._points = {at: point for at, point in self._points.items() if oldest <= at < since}
         for row in rows:
             self._buckets.setdefault(row.at, {})[row.queue] = row
         self._read_at = now
@@ -96,7 +102,7 @@ class StatsMemory:
         starts = bucket_starts(now - span, now, step)
         counts = dict.fromkeys(starts, 0)
         for row in self._rows(starts[0], queue):
-            counts[bucket_start(row.at, step)] += sum_up([row]).finished
+            counts[bucket_start(row.at, step)] += finished(row)
         return tuple(counts.values())
 
     def points(self, *, now: datetime, window: timedelta) -> tuple[StatsPoint, ...]:
@@ -104,6 +110,12 @@ class StatsMemory:
         return tuple(self._point(at) for at in bucket_starts(now - window, now, self.step))
 
     def _point(self, at: datetime) -> StatsPoint:
+        """Summed up once, and again only after its bucket was read again."""
+        if at not in self._points:
+            self._points[at] = self._summed_point(at)
+        return self._points[at]
+
+    def _summed_point(self, at: datetime) -> StatsPoint:
         sums = sum_up(list(self._buckets.get(at, {}).values()))
         return StatsPoint(
             at=at,

@@ -64,7 +64,6 @@ class UndoVerb(Verbs):
             batch,
             resolution=_RESOLUTIONS[operation.action],
             operator=operation.operator,
-            since=operation.at,
         ).fetch_all(conn)
         refusals = {row.id: row.refusal for row in rows}
         items = [ItemResult(i, refusals.get(i, f"there is no dead letter {i} any more")) for i in batch]

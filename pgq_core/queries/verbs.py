@@ -128,13 +128,9 @@ class VerbQueries(QueryGroup):
     def discard_dead_letters(self, ids: Sequence[int], *, operator: str) -> Statement[RefusalRow]:
         return self._statement("discard_dead_letters", RefusalRow, ids=list(ids), operator=operator)
 
-    def undo_resolutions(
-        self, ids: Sequence[int], *, resolution: str, operator: str, since: datetime
-    ) -> Statement[RefusalRow]:
-        """`operator` and `since` are those of the operation that is undone."""
-        return self._statement(
-            "undo_resolutions", RefusalRow, ids=list(ids), resolution=resolution, operator=operator, since=since
-        )
+    def undo_resolutions(self, ids: Sequence[int], *, resolution: str, operator: str) -> Statement[RefusalRow]:
+        """`operator`: of the operation that is undone."""
+        return self._statement("undo_resolutions", RefusalRow, ids=list(ids), resolution=resolution, operator=operator)
 
     def edit_dead_letter(self, dead_letter_id: int, *, payload: str) -> Statement[EditRow]:
         """`payload` is JSON text."""

@@ -3,13 +3,17 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+import psycopg
 import pytest
 from psycopg import AsyncConnection
 
+from pgq_core.database import connect
 from pgq_core.domain.snapshot import Count, Overview, QueueView
 from pgq_core.domain.window import WINDOWS
 from pgq_core.inspector import Inspector, depth_memory
 from pgq_core.inspector import overview as overview_module
+from pgq_core.queries import Queries
+from tests.conftest import SCHEMA
 from tests.support.zoo import (
     add_dead_letter,
     add_job,
@@ -262,3 +266,35 @@ async def test_a_tick_is_at_most_six_statements(
 
     assert len(first) == 6
     assert sorted(names) == ["read_pools", "read_queues", "read_server", "read_stats", "read_workers"]
+
+
+async def test_connection_serves_on_after_a_tick_that_took_too_long(dsn: str, conn: Conn, inspector: Inspector) -> None:
+    await conn.execute("SET statement_timeout = 50")
+    locker = await connect(dsn, application_name="locker")
+    async with locker.transaction():
+        await locker.execute("LOCK TABLE workers IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(psycopg.errors.QueryCanceled):
+            await inspector.overview(conn)
+    await locker.close()
+
+    await conn.execute("SET statement_timeout = 0")
+    assert (await inspector.overview(conn)).queues == ()
+
+
+async def test_role_that_may_only_select_sees_the_picture(dsn: str, conn: Conn) -> None:
+    role = f"reader_{conn.info.dbname}"
+    await conn.execute(f"CREATE ROLE {role}".encode())
+    try:
+        await conn.execute(f"GRANT USAGE ON SCHEMA {SCHEMA} TO {role}".encode())
+        await conn.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA {SCHEMA} TO {role}".encode())
+        await add_job(conn)
+        await conn.execute(f"SET ROLE {role}".encode())
+
+        overview = await Inspector(Queries(SCHEMA)).overview(conn)
+
+        assert queue_of(overview).pending == Count(1)
+        assert overview.inserted_total is None
+    finally:
+        await conn.execute("RESET ROLE")
+        await conn.execute(f"DROP OWNED BY {role}".encode())
+        await conn.execute(f"DROP ROLE {role}".encode())

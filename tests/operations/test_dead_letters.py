@@ -317,3 +317,34 @@ async def test_bulk_undo_takes_all_batches_back(conn: Conn, operations: Operatio
 
     assert undone.done == 700
     assert await value_of(conn, "SELECT count(*) FROM dead_jobs") == 700
+
+
+async def test_undo_leaves_alone_what_another_operator_resolved_in_the_same_way(
+    conn: Conn, operations: Operations, queries: Queries
+) -> None:
+    letter = await add_dead_letter(conn)
+    discarded = await operations.discard(conn, [letter])
+    await conn.execute("SELECT * FROM undo_resolutions(ARRAY[%s]::bigint[])", (letter,))
+    await Operations(queries, operator="other@test").discard(conn, [letter])
+
+    undone = await operations.undo(conn, discarded.operation_id or 0)
+
+    assert undone.refused == 1
+    assert await value_of(conn, "SELECT resolved_by FROM dead_letter_jobs WHERE id = %s", letter) == "other@test"
+
+
+async def test_resolved_letter_is_not_edited(conn: Conn, operations: Operations) -> None:
+    letter = await add_dead_letter(conn, data={"a": 1})
+    await operations.discard(conn, [letter])
+
+    result = await operations.edit_and_replay(conn, letter, '{"type": "send_email", "data": {"a": 2}}')
+
+    assert result.refused == 1
+    assert await value_of(conn, "SELECT original_payload FROM dead_letter_jobs WHERE id = %s", letter) is None
+    assert await value_of(conn, "SELECT payload -> 'data' ->> 'a' FROM dead_letter_jobs WHERE id = %s", letter) == "1"
+
+
+async def test_unknown_letter_is_not_edited(conn: Conn, operations: Operations) -> None:
+    result = await operations.edit_and_replay(conn, 987654, '{"type": "a"}')
+
+    assert [item.refusal for item in result.items] == ["there is no dead letter 987654"]

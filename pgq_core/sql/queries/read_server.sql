@@ -9,10 +9,10 @@ SELECT now() AS taken_at,
                                        WHERE name = 'default_transaction_read_only'
                                          AND setting = 'on'
                                          AND source <> 'client') AS is_read_only,
-       pg_sequence_last_value(pg_get_serial_sequence(%(jobs)s, 'id')::regclass) AS inserted_total,
+       CASE WHEN has_sequence_privilege(ids.sequence, 'USAGE, SELECT') THEN pg_sequence_last_value(ids.sequence) END AS inserted_total,
        holder.age AS holder_age,
        holder.name AS holder
-  FROM (SELECT) one_row
+  FROM (SELECT pg_get_serial_sequence(%(jobs)s, 'id')::regclass AS sequence) ids
   LEFT JOIN LATERAL (
     SELECT extract(epoch FROM now() - since)::double precision AS age, name
       FROM (SELECT xact_start AS since,

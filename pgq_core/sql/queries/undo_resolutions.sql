@@ -3,7 +3,7 @@
 WITH mine AS MATERIALIZED (
     SELECT id,
            resolution IS NULL
-           OR resolution = %(resolution)s AND resolved_by = %(operator)s AND resolved_at >= %(since)s::timestamptz AS is_mine
+           OR resolution = %(resolution)s AND resolved_by = %(operator)s AS is_mine
       FROM {schema}.dead_letter_jobs
      WHERE id = ANY(%(ids)s::bigint[])
      ORDER BY id
