@@ -50,7 +50,10 @@ def _report(overview: Overview, groups: tuple[DeadGroup, ...], *, since: timedel
             f"pool {pool.name}: {pool.alive} of {pool.wanted} workers, {pool.restarts} restarts, {pool.state}"
             for pool in overview.pools
         ),
-        *(f"dead letters: {group.count.value} {group.job_type}: {group.sample_error.splitlines()[0]}" for group in groups),
+        *(
+            f"dead letters: {group.count.value} {group.job_type}: {group.sample_error.splitlines()[0]}"
+            for group in groups
+        ),
     ]
 
 

@@ -58,6 +58,7 @@ class Customers:
     def first_visit(self) -> list[JobRequest]:
         """One job of every kind and the troublesome ones first, so that no screen stays empty for long."""
         jobs = [make(self._random, self._next()) for make in (_poison, _poison, _report, _report, _payment, _payment)]
+        jobs.append(_broken_picture(self._next()))
         return jobs + [stream.make(self._random, self._next()) for stream in STREAMS]
 
     def jobs_between(self, start: float, end: float) -> list[JobRequest]:
@@ -142,9 +143,14 @@ def _picture(random: Random, _number: int) -> JobRequest:
 
 
 def _raw_picture(random: Random, number: int) -> JobRequest:
-    return JobRequest(
-        shop.import_raw_picture, {"file": f"IMG_{number % 10000:04}.NEF", "broken": random.random() < BROKEN}
-    )
+    if random.random() < BROKEN:
+        return _broken_picture(number)
+    return JobRequest(shop.import_raw_picture, {"file": f"IMG_{number % 10000:04}.NEF"})
+
+
+def _broken_picture(number: int) -> JobRequest:
+    """Not before the first look at the screens is over."""
+    return JobRequest(shop.import_raw_picture, {"file": f"IMG_{number % 10000:04}.NEF", "broken": True}, delay=8)
 
 
 def _report(random: Random, _number: int) -> JobRequest:

@@ -102,7 +102,9 @@ class Pool:
         self.members[worker_id] = replace(self.members[worker_id], ready_at=now)
 
     def asked_to_leave(self, worker_id: str) -> None:
-        """From here on its seat is free for another, and its exit is no failure."""
+        """Its seat is free for another from here on, and its exit no failure. Not for one that drains by itself: why it
+        did so is known at its exit.
+        """
         self.members[worker_id] = replace(self.members[worker_id], is_leaving=True)
 
     def exited(self, worker_id: str, now: float, ended: RunnerExit) -> bool:

@@ -211,7 +211,6 @@ class Reconciler(PeriodicService):
             case KeeperEventKind.WANTED:
                 if event.detail != "restart":
                     self._sent_away[handle.spec.pool or ""] += 1
-            case KeeperEventKind.DRAINING:
                 pool.asked_to_leave(handle.worker_id)
                 self.nudge()
             case KeeperEventKind.EXITED:

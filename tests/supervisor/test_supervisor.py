@@ -185,6 +185,17 @@ def test_a_worker_that_an_operator_restarts_is_replaced(host: Host) -> None:
     assert (host.pool_row()["restarts"], host.pool_row()["wanted"]) == (0, 1)
 
 
+def test_a_worker_that_somebody_terminates_by_hand_is_replaced_without_blame(host: Host) -> None:
+    host.supervise(pool(wanted=1))
+    first = host.until_running(1)[0]
+
+    os.kill(first["pid"], signal.SIGTERM)
+    eventually(lambda: first["id"] not in {row["id"] for row in host.workers()}, timeout=PATIENCE)
+
+    host.until_running(1)
+    assert (host.pool_row()["restarts"], host.pool_row()["wanted"], host.pool_row()["state"]) == (0, 1, "ok")
+
+
 @pytest.mark.parametrize("wish", ["drain", "stop"])
 def test_a_worker_that_an_operator_sends_away_is_not_replaced(host: Host, wish: str) -> None:
     host.supervise(pool(wanted=2))
