@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from shlex import quote
+
 
 class PgqError(Exception):
     """Something went wrong in pgq."""
@@ -153,7 +155,7 @@ class SchemaMissing(SchemaError):
     def __init__(self, schema: str, *, elsewhere: str | None = None) -> None:
         self.schema = schema
         self.elsewhere = elsewhere
-        remedy = f"run: pgq-core migrate --schema {schema}"
+        remedy = f"run: pgq-core migrate --schema {quote(schema)}"
         if elsewhere is not None:
             remedy = f'schema "{elsewhere}" of this database does: pass schema="{elsewhere}" or set PGQ_SCHEMA'
         super().__init__(f'schema "{schema}" holds no job tables yet; {remedy}')
@@ -168,7 +170,7 @@ class SchemaOutdated(SchemaError):
         self.needed = needed
         super().__init__(
             f'schema "{schema}" is at version {version}, this program needs {needed}; '
-            f"run: pgq-core migrate --schema {schema}"
+            f"run: pgq-core migrate --schema {quote(schema)}"
         )
 
 

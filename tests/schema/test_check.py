@@ -33,7 +33,7 @@ def test_a_migrated_schema_is_good(dsn: str) -> None:
 
 
 def test_a_database_without_our_tables_is_told_how_to_get_them(empty_dsn: str) -> None:
-    with session(empty_dsn) as conn, pytest.raises(SchemaMissing, match="run: pgq-core migrate --schema q x"):
+    with session(empty_dsn) as conn, pytest.raises(SchemaMissing, match="run: pgq-core migrate --schema 'q x'"):
         check_schema(conn, "q x")
 
 

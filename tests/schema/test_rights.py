@@ -244,6 +244,25 @@ def test_partitions_are_made_by_those_who_were_allowed_to(granted: Granted) -> N
         conn.execute(f"""SELECT "{SCHEMA}".drop_run_partition('2031-01-01')""")
 
 
+def test_nobody_can_use_the_owners_rights_through_a_table_of_his_own(granted: Granted) -> None:
+    with session(granted.dsn("pgq_worker")) as conn:
+        conn.execute("CREATE TEMP TABLE mine (id bigint, queue text, payload jsonb, idempotency_key text)")
+        for function in ("jobs_take_key", "jobs_check_key", "jobs_end_key", "dead_letters_hold_key", "end_all_keys"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                conn.execute(
+                    f"""CREATE TRIGGER mine BEFORE INSERT ON pg_temp.mine FOR EACH ROW
+                        EXECUTE FUNCTION "{SCHEMA}".{function}()"""
+                )
+
+
+def test_every_function_with_the_owners_rights_is_kept_from_the_public(granted: Granted) -> None:
+    open_to_all = """SELECT proname FROM pg_proc
+                      WHERE pronamespace = to_regnamespace(%s) AND prosecdef
+                        AND (proacl IS NULL OR proacl::text ~ '[{,]=X')"""
+    with session(granted.owner_dsn) as conn:
+        assert conn.execute(open_to_all, (f'"{SCHEMA}"',)).fetchall() == []
+
+
 def test_a_role_without_grants_sees_nothing(granted: Granted) -> None:
     with new_role(granted.admin_dsn) as stranger, session(dsn_of(stranger, granted.admin_dsn)) as conn:
         for statement in (f'SELECT 1 FROM "{SCHEMA}".jobs', f"""SELECT "{SCHEMA}".enqueue('a')"""):

@@ -39,8 +39,5 @@ def test_a_file_opens_with_a_line_that_says_what_it_is_for() -> None:
     assert [name for name in query_names() if not query_text(name).startswith("-- ")] == []
 
 
-def test_most_statements_are_methods_of_their_own_name() -> None:
-    """Lists choose among several files; everything else is found by its file's name."""
-    without_method = {name for name in query_names() if not hasattr(Queries, name)}
-
-    assert without_method <= {name for name in query_names() if name in PREPARED.get("lists", [])}
+def test_every_file_has_a_method_of_its_name() -> None:
+    assert [name for name in query_names() if not hasattr(Queries, name)] == []

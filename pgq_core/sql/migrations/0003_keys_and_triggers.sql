@@ -243,3 +243,7 @@ BEGIN
 END $$;
 
 CREATE TRIGGER jobs_wake_workers AFTER INSERT ON jobs FOR EACH STATEMENT EXECUTE FUNCTION jobs_wake_workers();
+
+-- Nobody needs to call these, and whoever could would hang them on a table of his own and write keys with the owner's rights.
+REVOKE ALL ON FUNCTION jobs_take_key(), jobs_check_key(), jobs_end_key(), dead_letters_end_key(), dead_letters_hold_key(),
+    end_all_keys(), jobs_wake_workers() FROM PUBLIC;
