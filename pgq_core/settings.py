@@ -16,6 +16,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from pgq_core.domain.masking import DEFAULT_MASK_KEYS
 from pgq_core.errors import InvalidSettings
 
 Seconds = Annotated[float, Field(ge=0, le=366 * 86400)]
@@ -58,6 +59,8 @@ class Settings(BaseSettings):
     """Who the audit of operators' actions says it was. None: the OS user and this host."""
     read_only: bool = False
     """Refuse every command that changes something."""
+    mask_keys: Annotated[tuple[str, ...], NoDecode] = DEFAULT_MASK_KEYS
+    """Keys of payloads whose values are not shown, comma separated; see `domain.masking`."""
     log_format: Literal["json", "text"] = "json"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_jobs: Literal["auto", "all"] = "auto"
@@ -75,8 +78,8 @@ class Settings(BaseSettings):
 
     @model_validator(mode="before")
     @classmethod
-    def _split_queues(cls, values: dict[str, object]) -> dict[str, object]:
-        for name in ("queues", "PGQ_QUEUE", "QUEUE", "queue"):
+    def _split_lists(cls, values: dict[str, object]) -> dict[str, object]:
+        for name in ("queues", "PGQ_QUEUE", "QUEUE", "queue", "mask_keys"):
             if isinstance(given := values.get(name), str):
                 values[name] = tuple(part.strip() for part in given.split(",") if part.strip())
         return values

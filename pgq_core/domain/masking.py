@@ -1,0 +1,110 @@
+"""Secrets in payloads: values under telling keys are not shown. What is stored stays as it is."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final
+
+from pgq_core.domain.job import JSON
+
+DEFAULT_MASK_KEYS: Final = (
+    "password",
+    "passwd",
+    "pwd",
+    "passphrase",
+    "secret",
+    "token",
+    "authorization",
+    "cookie",
+    "credential",
+    "api_key",
+    "access_key",
+    "private_key",
+)
+MASKED: Final = "•••"
+
+_WORDS = re.compile(r"[^\W\d_a-z]+(?![a-z])|[^\W\d_a-z]?[^\W\d_A-Z]+|\d+")
+_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"?|[{}\[\]:,]|[^\s"{}\[\]:,]+|\s+', re.DOTALL)
+_LONGEST_KEY = 200
+
+
+class Mask:
+    """Hides values by their key. A key is telling when one of its words is, or its end: `stripe_secret`, `authToken`,
+    `db-passwords`, `accesstoken`; not `secretary`.
+
+    >>> Mask().value({"user": "ann", "auth": {"apiKey": "k-1", "tries": 2}})
+    {'user': 'ann', 'auth': {'apiKey': '•••', 'tries': 2}}
+    """
+
+    def __init__(self, keys: Iterable[str] = DEFAULT_MASK_KEYS) -> None:
+        self._patterns = tuple(pattern for key in keys if (pattern := "".join(_words(key))))
+        self.hides = lru_cache(maxsize=4096)(self._hides)
+
+    def value(self, value: JSON) -> JSON:
+        """A copy with the telling values replaced, however deep."""
+        if isinstance(value, dict):
+            return {key: MASKED if self.hides(key[:_LONGEST_KEY]) else self.value(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self.value(item) for item in value]
+        return value
+
+    def text(self, text: str) -> str:
+        """The same for JSON text, to the digit, also for text that was cut off somewhere.
+
+        >>> Mask().text('{"token": {"a": [1, 2]}, "n": 1.50, "pass')
+        '{"token": "•••", "n": 1.50, "pass'
+        """
+        if not self._patterns:
+            return text
+        shown: list[str] = []
+        tokens = iter(_TOKENS.findall(text))
+        last = ""
+        for token in tokens:
+            shown.append(token)
+            if token == ":" and last.startswith('"') and self.hides(_key(last)):
+                shown.append(_skipped_value(tokens))
+            if not token.isspace():
+                last = token
+        return "".join(shown)
+
+    def _hides(self, key: str) -> bool:
+        words = _words(key)
+        whole = "".join(words)
+        return any(whole.endswith((pattern, f"{pattern}s")) or pattern in _runs(words) for pattern in self._patterns)
+
+
+def _words(key: str) -> list[str]:
+    """
+    >>> _words("stripeAPIKey_v2")
+    ['stripe', 'api', 'key', 'v', '2']
+    """
+    return [word.casefold() for word in _WORDS.findall(key)]
+
+
+def _runs(words: list[str]) -> set[str]:
+    """All sequences of words, with and without the plural of the last one."""
+    runs = {"".join(words[start:end]) for start in range(len(words)) for end in range(start + 1, len(words) + 1)}
+    return runs | {run.removesuffix("s") for run in runs}
+
+
+def _key(token: str) -> str:
+    try:
+        return str(json.loads(token))[:_LONGEST_KEY]
+    except ValueError:
+        return token.strip('"')[:_LONGEST_KEY]
+
+
+def _skipped_value(tokens: Iterable[str]) -> str:
+    """Passes over one value; answers what is shown in its place, with the space before it."""
+    space, depth = "", 0
+    for token in tokens:
+        if token.isspace():
+            space = space or (token if not depth else "")
+            continue
+        depth += (token in "{[") - (token in "}]")
+        if depth <= 0:
+            break
+    return f'{space}"{MASKED}"'
