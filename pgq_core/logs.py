@@ -21,8 +21,8 @@ from pgq_core.domain.text import describe, storable
 LogFormat = Literal["json", "text"]
 
 STDERR = 2
-MAX_FIELD = 8 * 1024
-"""Longest text of one field of a log line, in characters."""
+MAX_FIELD = 2000
+"""Longest text of one field of a log line, in characters: a line stays far below what readers of pipes cut."""
 _LINES_PER_WRITE = 500
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
@@ -44,6 +44,7 @@ def configure_logs(*, format: LogFormat = "json", level: str = "info", descripto
         logger_factory=lambda *_: _LineLogger(writer),
         cache_logger_on_first_use=False,
     )
+    logging.basicConfig(handlers=[_StandardLogs()], level=_LEVELS[level], force=True)
     return writer
 
 
@@ -170,6 +171,19 @@ class RepeatedTrouble:
         if self._last is not None:
             self._logger.info(event, after_seconds=round(self._clock() - self._since, 3))
             self._last, self._unsaid = None, 0
+
+
+class _StandardLogs(logging.Handler):
+    """Lines of the standard library's loggers (applications, drivers) look like ours."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        logger = structlog.get_logger(component=record.name)
+        try:
+            message = record.getMessage()
+        except Exception:  # noqa: BLE001 - arguments that do not fit the message are the caller's fault, not a reason to fail
+            message = str(record.msg)
+        fields = {"exc_info": record.exc_info} if record.exc_info else {}
+        logger.log(min(max(record.levelno // 10 * 10, logging.DEBUG), logging.CRITICAL), message, **fields)
 
 
 class _LineLogger:

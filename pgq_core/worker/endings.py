@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from datetime import timedelta
 from pathlib import Path
@@ -17,7 +16,6 @@ from pgq_core.domain.payload import storable_result
 from pgq_core.domain.text import storable
 from pgq_core.errors import MalformedData
 from pgq_core.handlers import Failure, failure_of
-from pgq_core.logs import get_logger
 from pgq_core.queries.claims import BuriedJob, ClaimedRow, FinishedJob, RescheduledJob
 from pgq_core.worker.attempt import Attempt, Verdict, Write
 from pgq_core.worker.clock import DatabaseClock
@@ -70,7 +68,9 @@ class Endings:
                 return self._after(attempt, FailureKind.NON_RETRYABLE, failure)
             case MalformedData():
                 return self._after(attempt, FailureKind.MALFORMED, failure)
-        return self._after(attempt, FailureKind.ERROR, failure, self._wished_delay(attempt, error))
+        return self._after(
+            attempt, FailureKind.ERROR, failure, attempt.handler.wished_delay(attempt.row.attempts + 1, error)
+        )
 
     def of_verdict(self, attempt: Attempt, verdict: Verdict, error: BaseException | None = None) -> Write | None:
         """The attempt was stopped, and did not succeed. None: nothing may be written."""
@@ -190,26 +190,16 @@ class Endings:
             return _bounded(wish.until.timestamp() - self._clock.epoch(time.monotonic())) or 0.0
         return _bounded((wish.delay or timedelta()).total_seconds()) or 0.0
 
-    def _wished_delay(self, attempt: Attempt, error: BaseException) -> float | None:
-        """What a retry policy written in Python says; it is user code, and the announced backoff stands behind it."""
-        try:
-            return attempt.handler.wished_delay(attempt.row.attempts + 1, error)
-        except Exception as broken:  # noqa: BLE001 - user code
-            get_logger("pgq.worker").warning(
-                "retry_policy_failed", job_type=attempt.handler.type, error=f"{type(broken).__name__}: {broken}"
-            )
-            return None
-
 
 def _bounded(delay: float | None) -> float | None:
     """A delay that PostgreSQL can add to now(): NaN and the like count as no wish.
 
-    >>> _bounded(-1.0), _bounded(1e300) == LONGEST_DELAY, _bounded(math.nan)
+    >>> _bounded(-1.0), _bounded(10**400) == LONGEST_DELAY, _bounded(float("nan"))
     (0.0, True, None)
     """
-    if delay is None or math.isnan(delay):
+    if delay is None or delay != delay:  # noqa: PLR0124 - NaN; math.isnan cannot take an integer of any size
         return None
-    return min(max(float(delay), 0.0), LONGEST_DELAY)
+    return float(min(max(delay, 0.0), LONGEST_DELAY))
 
 
 def _without_our_frames(error: BaseException) -> BaseException:

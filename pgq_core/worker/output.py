@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-MAX_LINE: Final = 8 * 1024
+MAX_LINE: Final = 16 * 1024
 READ_SIZE: Final = 65536
 LINES_PER_SECOND: Final = 5000
 

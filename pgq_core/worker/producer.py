@@ -259,7 +259,7 @@ class Producer:
             self._suspects.looked(is_waiting=bool(await statement.fetch_one(conn)), now=now)
 
     async def _hand_back_unknown(self, conn: AsyncConnection[Any]) -> None:
-        """Jobs of a claim that got through while its answer did not: as long as we live, nobody else gives them back."""
+        """Jobs of a claim that got through while its answer did not: while we live, nobody else gives them back."""
         claims = await self._queries.list_claims(worker_id=self._worker_id).fetch_all(conn)
         known = self._executor.job_ids() | self._completer.job_ids()
         unknown = {(claim.id, claim.claim_token) for claim in claims if claim.id not in known}

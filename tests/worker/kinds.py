@@ -155,3 +155,12 @@ def until_cancelled(data: dict[str, Any], context: JobContext) -> None:
 
 
 WISHES = {"Cancel": Cancel, "Discard": Discard, "NonRetryable": NonRetryable, "Retry": Retry, "Snooze": Snooze}
+
+
+@handler("print_slowly")
+def print_slowly(data: dict[str, Any]) -> None:
+    until = time.monotonic() + data["seconds"]
+    while time.monotonic() < until:
+        sys.stdout.write("still here\n" * 20)
+        sys.stderr.write("still here\n")
+        time.sleep(0.005)

@@ -1,0 +1,124 @@
+"""When jobs start: never early, never forgotten, by the database's clock."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.support.queue_database import QueueDatabase
+from tests.support.waiting import eventually
+from tests.support.worker_process import Workers
+
+pytestmark = pytest.mark.system
+
+
+def test_plain_insert_with_a_time_ahead_starts_after_it(database: QueueDatabase, workers: Workers) -> None:
+    workers.start()
+    database.run(
+        "INSERT INTO jobs (payload, not_before) SELECT '{\"type\": \"noop\"}', now() + n * interval '100 ms' "
+        "FROM generate_series(1, 20) n"
+    )
+    database.run("INSERT INTO jobs (payload, not_before) VALUES ('{\"type\": \"noop\"}', now() + interval '3 seconds')")
+
+    eventually(lambda: not database.all("SELECT FROM jobs"), timeout=30)
+
+    assert database.all("SELECT FROM job_runs WHERE started_at < due_at") == []
+    assert database.value("SELECT count(*) FROM job_runs WHERE outcome = 'succeeded'") == 21
+
+
+def test_retries_start_although_no_maintenance_runs_anywhere(database: QueueDatabase, workers: Workers) -> None:
+    job_id = database.put("fail_after", {"delay": 0.2}, max_attempts=3)
+
+    workers.start("--no-maintenance")
+
+    eventually(lambda: database.letter(job_id), timeout=30)
+    assert database.outcomes(job_id) == ["retried", "retried", "dead"]
+
+
+@pytest.mark.parametrize("delay", [1e-9, 1e-6, 0.0, 1.5, 3600.0])
+def test_delay_of_a_retry_reaches_the_row_as_a_typed_value(
+    database: QueueDatabase, workers: Workers, delay: float
+) -> None:
+    job_id = database.put("fail_after", {"delay": delay}, max_attempts=2)
+
+    workers.start()
+
+    (run, *_) = eventually(lambda: database.runs(job_id), timeout=30)
+    assert run["outcome"] == "retried"
+    if delay < 1:  # due at once: the second attempt follows
+        eventually(lambda: database.letter(job_id), timeout=30)
+        return
+    waited = database.one(
+        "SELECT status, attempts, not_before > %s + interval '1 second' AS is_later FROM jobs WHERE id = %s",
+        run["finished_at"],
+        job_id,
+    )
+    assert (waited["status"], waited["attempts"], waited["is_later"]) == ("scheduled", 1, True)
+
+
+def test_policy_that_answers_nonsense_falls_back_to_the_announced_one(
+    database: QueueDatabase, workers: Workers
+) -> None:
+    jobs = [database.put("fail_after", {"delay": value}, max_attempts=2) for value in ("text", None, [1], 1e300, -5.0)]
+
+    workers.start()
+
+    eventually(lambda: all(database.runs(job_id) for job_id in jobs), timeout=30)
+    assert all(database.outcomes(job_id)[0] == "retried" for job_id in jobs)
+
+
+def test_repairs_by_hand_take_effect_by_the_next_poll(database: QueueDatabase, workers: Workers) -> None:
+    database.run("INSERT INTO jobs (payload, not_before) VALUES ('{\"type\": \"noop\"}', now() + interval '1 hour')")
+    job_id = database.value("SELECT id FROM jobs")
+    workers.start()
+
+    database.run("UPDATE jobs SET not_before = now() WHERE id = %s", job_id)
+
+    eventually(lambda: database.outcomes(job_id) == ["succeeded"], timeout=30)
+
+
+def test_unknown_type_waits_and_runs_as_soon_as_somebody_knows_it(database: QueueDatabase, workers: Workers) -> None:
+    job_id = database.put("from_elsewhere")
+    known = database.put("noop")
+    workers.start()
+    eventually(lambda: database.outcomes(known) == ["succeeded"], timeout=30)
+    row = database.job(job_id)
+    assert row is not None
+    assert (row["status"], row["attempts"]) == ("pending", 0)
+
+    workers.start(apps=("tests.worker.kinds", "tests.worker.other_kinds"))
+
+    eventually(lambda: database.outcomes(job_id) == ["succeeded"], timeout=30)
+
+
+def test_serializable_as_the_default_of_the_database_harms_nobody(database: QueueDatabase, workers: Workers) -> None:
+    name = database.value("SELECT current_database()")
+    database.run(f"ALTER DATABASE {name} SET default_transaction_isolation = 'serializable'")
+    database.run(f"ALTER DATABASE {name} SET statement_timeout = '10s'")
+    database.run(
+        "INSERT INTO jobs (payload) SELECT jsonb_build_object('type', 'noop', 'data', n) "
+        "FROM generate_series(1, 3000) n"
+    )
+
+    for _ in range(2):
+        workers.start(concurrency=20)
+
+    eventually(lambda: not database.all("SELECT FROM jobs LIMIT 1"), timeout=60)
+    assert database.all("SELECT FROM job_runs WHERE outcome <> 'succeeded'") == []
+
+
+def test_every_line_of_the_log_is_json_with_the_promised_fields(database: QueueDatabase, workers: Workers) -> None:
+    good = database.put("noop")
+    bad = database.put("fail", {"text": "broken"}, max_attempts=1)
+    worker = workers.start(log_level="debug")
+    eventually(lambda: database.runs(good) and database.letter(bad), timeout=30)
+    worker.stop()
+
+    lines = [json.loads(line) for line in worker.text().splitlines()]
+    by_event = {line["event"]: line for line in lines if line.get("job_id") in {good, bad}}
+    assert {"job_claimed", "job_started", "job_succeeded", "job_dead"} <= set(by_event)
+    ended = by_event["job_succeeded"]
+    assert {"worker_id", "job_id", "job_type", "queue", "attempt", "duration_ms", "event"} <= set(ended)
+    assert by_event["job_dead"]["error"] == "RuntimeError: broken"
+    assert by_event["job_dead"]["error_class"] == "RuntimeError"
