@@ -62,12 +62,12 @@ class Mask:
         shown: list[str] = []
         tokens = iter(_TOKENS.findall(text))
         last = ""
-        for token in tokens:
-            shown.append(token)
-            if token == ":" and last.startswith('"') and self.hides(_key(last)):
+        for part in tokens:
+            shown.append(part)
+            if part == ":" and last.startswith('"') and self.hides(_key(last)):
                 shown.append(_skipped_value(tokens))
-            if not token.isspace():
-                last = token
+            if not part.isspace():
+                last = part
         return "".join(shown)
 
     def _hides(self, key: str) -> bool:
@@ -100,11 +100,11 @@ def _key(token: str) -> str:
 def _skipped_value(tokens: Iterable[str]) -> str:
     """Passes over one value; answers what is shown in its place, with the space before it."""
     space, depth = "", 0
-    for token in tokens:
-        if token.isspace():
-            space = space or (token if not depth else "")
+    for part in tokens:
+        if part.isspace():
+            space = space or (part if not depth else "")
             continue
-        depth += (token in "{[") - (token in "}]")
+        depth += (part in "{[") - (part in "}]")
         if depth <= 0:
             break
     return f'{space}"{MASKED}"'
