@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +14,7 @@ from pgq_core.queries import Queries
 from pgq_core.queries.claims import FinishedJob
 from tests.schema.first_form import FIRST_FORM, claim, enqueue
 from tests.schema.sessions import Row, Session, row, rows, session, value
+from tests.support.databases import new_database
 
 QUERIES = Queries("public")
 
@@ -54,19 +56,34 @@ INSERT INTO job_runs (job_id, worker_id, started_at, finished_at, success, error
 """
 
 
-@pytest.fixture
-def old(empty_dsn: str) -> Iterator[Session]:
-    """A session on a database with tables of the first form and something of everything in them."""
-    with session(empty_dsn) as conn:
+@contextlib.contextmanager
+def first_form(dsn: str) -> Iterator[Session]:
+    """A session on tables of the first form with something of everything in them."""
+    with session(dsn) as conn:
         conn.execute(FIRST_FORM)
         conn.execute(JOBS)
         yield conn
 
 
 @pytest.fixture
+def old(empty_dsn: str) -> Iterator[Session]:
+    with first_form(empty_dsn) as conn:
+        yield conn
+
+
+@pytest.fixture
 def adopted(old: Session, empty_dsn: str) -> Session:
+    """For a test that goes on with the adopted tables."""
     migrate(empty_dsn, "public")
     return old
+
+
+@pytest.fixture(scope="module")
+def adopted_once(server_dsn: str) -> Iterator[Session]:
+    """For tests that only look."""
+    with new_database(server_dsn) as dsn, first_form(dsn) as conn:
+        migrate(dsn, "public")
+        yield conn
 
 
 def by_type(conn: Session) -> dict[str, Row]:
@@ -89,8 +106,8 @@ def test_no_row_is_lost(old: Session, empty_dsn: str) -> None:
     assert letters < {letter["id"] for letter in rows(old, "SELECT id FROM dead_letter_jobs")}
 
 
-def test_healthy_jobs_keep_what_they_said(adopted: Session) -> None:
-    jobs = by_type(adopted)
+def test_healthy_jobs_keep_what_they_said(adopted_once: Session) -> None:
+    jobs = by_type(adopted_once)
 
     assert jobs["plain"]["payload"] == {"type": "plain", "data": {"n": 1}}
     assert (jobs["plain"]["status"], jobs["plain"]["idempotency_key"]) == ("pending", "key-1")
@@ -102,15 +119,15 @@ def test_healthy_jobs_keep_what_they_said(adopted: Session) -> None:
     assert {job["priority"] for job in jobs.values()} == {0}
 
 
-def test_stale_locks_are_handed_back(adopted: Session) -> None:
+def test_stale_locks_are_handed_back(adopted_once: Session) -> None:
     for name in ("stale", "half locked"):
-        job = by_type(adopted)[name]
+        job = by_type(adopted_once)[name]
         assert (job["status"], job["locked_by"], job["locked_at"]) == ("pending", None, None)
-    assert by_type(adopted)["stale"]["attempts"] == 1
+    assert by_type(adopted_once)["stale"]["attempts"] == 1
 
 
-def test_times_without_end_become_times_that_everybody_can_read(adopted: Session) -> None:
-    jobs = by_type(adopted)
+def test_times_without_end_become_times_that_everybody_can_read(adopted_once: Session) -> None:
+    jobs = by_type(adopted_once)
 
     assert jobs["never"]["status"] == "scheduled"
     assert jobs["never"]["not_before"].year == 9999
@@ -122,7 +139,7 @@ def test_times_without_end_become_times_that_everybody_can_read(adopted: Session
         ("job_runs", "started_at"),
         ("job_runs", "finished_at"),
     ]:
-        assert value(adopted, bad.format(table, column)) == 0
+        assert value(adopted_once, bad.format(table, column)) == 0
 
 
 @pytest.mark.parametrize(
@@ -138,22 +155,24 @@ def test_times_without_end_become_times_that_everybody_can_read(adopted: Session
         ('{"type": 3}', "malformed", "the payload is no object"),
     ],
 )
-def test_spent_and_malformed_jobs_become_dead_letters(adopted: Session, payload: str, reason: str, error: str) -> None:
-    letter = row(adopted, "SELECT * FROM dead_jobs WHERE payload = %s", payload)
+def test_spent_and_malformed_jobs_become_dead_letters(
+    adopted_once: Session, payload: str, reason: str, error: str
+) -> None:
+    letter = row(adopted_once, "SELECT * FROM dead_jobs WHERE payload = %s", payload)
 
     assert letter["reason"] == reason
     assert letter["last_error"].startswith(error)
     assert letter["created_at"] is not None
 
 
-def test_a_type_too_long_to_be_counted_is_malformed(adopted: Session) -> None:
-    letter = row(adopted, "SELECT reason FROM dead_jobs WHERE length(payload ->> 'type') = 5000")
+def test_a_type_too_long_to_be_counted_is_malformed(adopted_once: Session) -> None:
+    letter = row(adopted_once, "SELECT reason FROM dead_jobs WHERE length(payload ->> 'type') = 5000")
 
     assert letter == {"reason": "malformed"}
 
 
-def test_keys_are_filled(adopted: Session) -> None:
-    keys = rows(adopted, "SELECT key, job_id, expires_at = 'infinity' AS held FROM job_keys ORDER BY key")
+def test_keys_are_filled(adopted_once: Session) -> None:
+    keys = rows(adopted_once, "SELECT key, job_id, expires_at = 'infinity' AS held FROM job_keys ORDER BY key")
 
     assert keys == [
         {"key": "key-1", "job_id": 1, "held": None},
@@ -163,9 +182,9 @@ def test_keys_are_filled(adopted: Session) -> None:
     ]
 
 
-def test_runs_are_numbered_closed_and_told_apart(adopted: Session) -> None:
+def test_runs_are_numbered_closed_and_told_apart(adopted_once: Session) -> None:
     runs = rows(
-        adopted,
+        adopted_once,
         """SELECT job_id, attempt, outcome, success, error, finished_at IS NOT NULL AS is_closed
              FROM job_runs WHERE job_id IN (4, 6, 800, 900) ORDER BY job_id, attempt""",
     )
@@ -183,20 +202,20 @@ def test_runs_are_numbered_closed_and_told_apart(adopted: Session) -> None:
     ]
 
 
-def test_a_dead_letter_keeps_the_story_of_its_attempts(adopted: Session) -> None:
-    story = row(adopted, "SELECT attempt_log, origin_job_id FROM dead_letter_jobs WHERE original_job_id = 900")
+def test_a_dead_letter_keeps_the_story_of_its_attempts(adopted_once: Session) -> None:
+    story = row(adopted_once, "SELECT attempt_log, origin_job_id FROM dead_letter_jobs WHERE original_job_id = 900")
 
     assert story["origin_job_id"] == 900
     assert [(entry["attempt"], entry["outcome"], entry["error"]) for entry in story["attempt_log"]] == [
         (1, "retried", "first"),
         (2, "dead", "RuntimeError: no"),
     ]
-    assert value(adopted, "SELECT attempt_log FROM dead_letter_jobs WHERE original_job_id = 901") == []
+    assert value(adopted_once, "SELECT attempt_log FROM dead_letter_jobs WHERE original_job_id = 901") == []
 
 
-def test_the_old_table_of_runs_is_the_oldest_partition(adopted: Session) -> None:
+def test_the_old_table_of_runs_is_the_oldest_partition(adopted_once: Session) -> None:
     partitions = rows(
-        adopted,
+        adopted_once,
         """SELECT c.relname AS name, pg_get_expr(c.relpartbound, c.oid) AS bounds
              FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
             WHERE i.inhparent = 'job_runs'::regclass ORDER BY c.relname DESC""",
@@ -205,11 +224,11 @@ def test_the_old_table_of_runs_is_the_oldest_partition(adopted: Session) -> None
     assert partitions[0]["name"] == "job_runs_adopted"
     assert partitions[0]["bounds"].startswith("FOR VALUES FROM (MINVALUE) TO (")
     assert len(partitions) == 8  # today's runs go into the old table, seven days ahead have their own
-    assert value(adopted, "SELECT count(*) FROM job_runs WHERE started_at > now() + interval '1 day'") == 0
+    assert value(adopted_once, "SELECT count(*) FROM job_runs WHERE started_at > now() + interval '1 day'") == 0
     ensured = (
         "SELECT ensure_run_partitions((now() AT TIME ZONE 'UTC')::date - 30, (now() AT TIME ZONE 'UTC')::date + 7)"
     )
-    assert value(adopted, ensured) == 0
+    assert value(adopted_once, ensured) == 0
 
 
 def test_old_runs_can_be_dropped_once_their_time_has_come(adopted: Session) -> None:

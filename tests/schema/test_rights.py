@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from pgq_core.settings import load_settings
 from tests.schema.roles import dsn_of, new_role
 from tests.schema.sessions import Session, row, session, value
 from tests.schema.statements import PREPARED, explain
-from tests.support.databases import database_name
+from tests.support.databases import database_name, new_database
 
 PAGE = Path(__file__).parents[2] / "docs" / "rights.md"
 SCHEMA = "q x"
@@ -41,21 +41,35 @@ class Granted:
         return dsn_of(self.roles[name], self.admin_dsn, options="-c search_path=")
 
 
-@pytest.fixture
-def granted(empty_dsn: str) -> Iterator[Granted]:
-    with ExitStack() as stack:
-        owner = stack.enter_context(new_role(empty_dsn))
-        roles = {name: stack.enter_context(new_role(empty_dsn)) for name in NAMES}
-        with session(empty_dsn) as admin:
-            admin.execute(f'GRANT CREATE ON DATABASE "{database_name(empty_dsn)}" TO "{owner}"')
+@contextlib.contextmanager
+def migrated_and_granted(dsn: str) -> Iterator[Granted]:
+    with contextlib.ExitStack() as stack:
+        owner = stack.enter_context(new_role(dsn))
+        roles = {name: stack.enter_context(new_role(dsn)) for name in NAMES}
+        with session(dsn) as admin:
+            admin.execute(f'GRANT CREATE ON DATABASE "{database_name(dsn)}" TO "{owner}"')
             admin.execute("CREATE TABLE public.jobs (id int PRIMARY KEY, note text)")
-        owner_dsn = dsn_of(owner, empty_dsn)
+        owner_dsn = dsn_of(owner, dsn)
         migrate(owner_dsn, SCHEMA)
         with session(owner_dsn) as conn:
             for block in page_blocks():
                 conn.execute(for_test(block, roles))
             conn.execute(f'GRANT USAGE ON SCHEMA "{SCHEMA}" TO "{roles["pgq_plain_producer"]}"')
-        yield Granted(owner_dsn, roles, empty_dsn)
+        yield Granted(owner_dsn, roles, dsn)
+
+
+@pytest.fixture
+def granted(empty_dsn: str) -> Iterator[Granted]:
+    """For a test that changes something."""
+    with migrated_and_granted(empty_dsn) as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def granted_once(server_dsn: str) -> Iterator[Granted]:
+    """For tests that only ask, or are refused."""
+    with new_database(server_dsn) as dsn, migrated_and_granted(dsn) as one:
+        yield one
 
 
 def page_blocks() -> list[str]:
@@ -75,8 +89,8 @@ def test_the_page_grants_something_to_every_role() -> None:
 
 
 @pytest.mark.parametrize("name", ["pgq_producer", "pgq_worker", "pgq_operator", "pgq_reader"])
-def test_every_role_passes_the_check_of_the_schema(granted: Granted, name: str) -> None:
-    with session(granted.dsn(name)) as conn:
+def test_every_role_passes_the_check_of_the_schema(granted_once: Granted, name: str) -> None:
+    with session(granted_once.dsn(name)) as conn:
         check_schema(conn, SCHEMA)
 
 
@@ -178,9 +192,9 @@ STATEMENTS = {
 
 
 @pytest.mark.parametrize("name", STATEMENTS)
-def test_a_role_may_run_every_statement_of_its_groups(granted: Granted, name: str) -> None:
+def test_a_role_may_run_every_statement_of_its_groups(granted_once: Granted, name: str) -> None:
     refused = []
-    with session(granted.dsn(name)) as conn:
+    with session(granted_once.dsn(name)) as conn:
         for group, others in STATEMENTS[name].items():
             for statement in PREPARED[group]:
                 try:
@@ -210,8 +224,8 @@ DDL = [
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_no_role_may_change_the_schema(granted: Granted, name: str) -> None:
-    with session(granted.dsn(name)) as conn:
+def test_no_role_may_change_the_schema(granted_once: Granted, name: str) -> None:
+    with session(granted_once.dsn(name)) as conn:
         for statement in DDL:
             text = statement.format(schema=SCHEMA).replace("%(a)s", "'2029-01-01'").replace("%(b)s", "'2029-01-02'")
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
@@ -226,26 +240,26 @@ SELECT table_name || ' ' || privilege_type AS right
 """
 
 
-def test_a_reader_may_write_nothing_and_a_producer_only_jobs(granted: Granted) -> None:
-    with session(granted.owner_dsn) as conn:
+def test_a_reader_may_write_nothing_and_a_producer_only_jobs(granted_once: Granted) -> None:
+    with session(granted_once.owner_dsn) as conn:
         written = {
-            name: [found["right"] for found in conn.execute(WRITABLE, (SCHEMA, granted.roles[name])).fetchall()]
+            name: [found["right"] for found in conn.execute(WRITABLE, (SCHEMA, granted_once.roles[name])).fetchall()]
             for name in ("pgq_reader", "pgq_producer", "pgq_plain_producer")
         }
 
     assert written == {"pgq_reader": [], "pgq_producer": ["jobs INSERT"], "pgq_plain_producer": ["jobs INSERT"]}
 
 
-def test_partitions_are_made_by_those_who_were_allowed_to(granted: Granted) -> None:
+def test_partitions_are_made_by_those_who_were_allowed_to(granted_once: Granted) -> None:
     for name in ("pgq_producer", "pgq_plain_producer", "pgq_reader"):
-        with session(granted.dsn(name)) as conn, pytest.raises(psycopg.errors.InsufficientPrivilege):
+        with session(granted_once.dsn(name)) as conn, pytest.raises(psycopg.errors.InsufficientPrivilege):
             conn.execute(f"""SELECT "{SCHEMA}".ensure_run_partitions('2031-01-01', '2031-01-01')""")
-    with session(granted.dsn("pgq_operator")) as conn, pytest.raises(psycopg.errors.InsufficientPrivilege):
+    with session(granted_once.dsn("pgq_operator")) as conn, pytest.raises(psycopg.errors.InsufficientPrivilege):
         conn.execute(f"""SELECT "{SCHEMA}".drop_run_partition('2031-01-01')""")
 
 
-def test_nobody_can_use_the_owners_rights_through_a_table_of_his_own(granted: Granted) -> None:
-    with session(granted.dsn("pgq_worker")) as conn:
+def test_nobody_can_use_the_owners_rights_through_a_table_of_his_own(granted_once: Granted) -> None:
+    with session(granted_once.dsn("pgq_worker")) as conn:
         conn.execute("CREATE TEMP TABLE mine (id bigint, queue text, payload jsonb, idempotency_key text)")
         for function in ("jobs_take_key", "jobs_check_key", "jobs_end_key", "dead_letters_hold_key", "end_all_keys"):
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
@@ -255,16 +269,16 @@ def test_nobody_can_use_the_owners_rights_through_a_table_of_his_own(granted: Gr
                 )
 
 
-def test_every_function_with_the_owners_rights_is_kept_from_the_public(granted: Granted) -> None:
+def test_every_function_with_the_owners_rights_is_kept_from_the_public(granted_once: Granted) -> None:
     open_to_all = """SELECT proname FROM pg_proc
                       WHERE pronamespace = to_regnamespace(%s) AND prosecdef
                         AND (proacl IS NULL OR proacl::text ~ '[{,]=X')"""
-    with session(granted.owner_dsn) as conn:
+    with session(granted_once.owner_dsn) as conn:
         assert conn.execute(open_to_all, (f'"{SCHEMA}"',)).fetchall() == []
 
 
-def test_a_role_without_grants_sees_nothing(granted: Granted) -> None:
-    with new_role(granted.admin_dsn) as stranger, session(dsn_of(stranger, granted.admin_dsn)) as conn:
+def test_a_role_without_grants_sees_nothing(granted_once: Granted) -> None:
+    with new_role(granted_once.admin_dsn) as stranger, session(dsn_of(stranger, granted_once.admin_dsn)) as conn:
         for statement in (f'SELECT 1 FROM "{SCHEMA}".jobs', f"""SELECT "{SCHEMA}".enqueue('a')"""):
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 conn.execute(statement)
