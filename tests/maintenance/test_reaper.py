@@ -1,0 +1,145 @@
+"""Jobs of workers that are gone come back; those of the living stay where they are."""
+
+from __future__ import annotations
+
+import asyncio
+
+from pgq_core.domain.decision import MAX_LOSSES
+from pgq_core.maintenance import Maintenance
+from tests.support.queue_database import FAULTS, QueueDatabase
+from tests.support.waiting import eventually_async
+
+TOKEN = "claim_token = nextval('claim_token_seq')"
+
+
+def running_job(
+    database: QueueDatabase, worker: str, *, claimed: str = "0", lease: str = "NULL", **columns: object
+) -> int:
+    job_id = database.put("type", **columns)
+    database.run(
+        f"UPDATE jobs SET status = 'running', locked_by = %s, locked_at = now() - interval '{claimed} s', {TOKEN}, "
+        f"lease_until = {lease} WHERE id = %s",
+        worker,
+        job_id,
+    )
+    return job_id
+
+
+def worker_row(database: QueueDatabase, worker: str, *, beat_ago: float, stopped: bool = False) -> None:
+    database.run(
+        "INSERT INTO workers (id, host, queues, concurrency, state, heartbeat_at, stopped_at) "
+        "VALUES (%s, 'host', '{default}', 1, %s, now() - make_interval(secs => %s), CASE WHEN %s THEN now() END)",
+        worker,
+        "stopped" if stopped else "running",
+        beat_ago,
+        stopped,
+    )
+
+
+async def test_jobs_of_a_silent_worker_come_back_and_the_worker_is_marked_lost(
+    database: QueueDatabase, maintenance: Maintenance
+) -> None:
+    worker_row(database, "silent", beat_ago=10)
+    worker_row(database, "beating", beat_ago=0.5)
+    lost = running_job(database, "silent", claimed="60", max_attempts=1)
+    kept = running_job(database, "beating", claimed="3600")
+
+    await maintenance.reaper.run_once()
+
+    row = database.job(lost)
+    assert row is not None
+    assert (row["status"], row["attempts"], row["losses"], row["locked_by"]) == ("pending", 0, 1, None)
+    (run,) = database.runs(lost)
+    assert (run["outcome"], run["attempt"], run["worker_id"], run["success"]) == ("lost", 1, "silent", False)
+    assert database.value("SELECT state FROM workers WHERE id = 'silent'") == "lost"
+    assert database.value("SELECT state FROM workers WHERE id = 'beating'") == "running"
+    assert (database.job(kept) or {})["status"] == "running"
+    assert database.all(FAULTS) == []
+
+
+async def test_jobs_of_an_ended_worker_come_back_at_once(database: QueueDatabase, maintenance: Maintenance) -> None:
+    worker_row(database, "ended", beat_ago=0, stopped=True)
+    job_id = running_job(database, "ended")
+
+    await maintenance.reaper.run_once()
+
+    assert database.outcomes(job_id) == ["lost"]
+
+
+async def test_worker_without_a_row_counts_as_dead_only_when_its_claim_is_old(
+    database: QueueDatabase, maintenance: Maintenance
+) -> None:
+    old = running_job(database, "nobody", claimed="10")
+    fresh = running_job(database, "nobody", claimed="0")
+
+    await maintenance.reaper.run_once()
+
+    assert database.outcomes(old) == ["lost"]
+    assert (database.job(fresh) or {})["status"] == "running"
+
+
+async def test_lease_alone_decides_about_claims_that_carry_one(
+    database: QueueDatabase, maintenance: Maintenance
+) -> None:
+    past = running_job(database, "script", claimed="10", lease="now() - interval '1 s'")
+    ahead = running_job(database, "script", claimed="3600", lease="now() + interval '1 min'")
+
+    await maintenance.reaper.run_once()
+
+    assert database.outcomes(past) == ["lost"]
+    assert (database.job(ahead) or {})["status"] == "running"
+
+
+async def test_job_lost_too_often_becomes_a_dead_letter(database: QueueDatabase, maintenance: Maintenance) -> None:
+    job_id = running_job(database, "nobody", claimed="10", losses=MAX_LOSSES - 1)
+
+    await maintenance.reaper.run_once()
+
+    letter = database.letter(job_id)
+    assert letter is not None
+    assert (letter["reason"], letter["attempts"]) == ("crash_loop", 0)
+
+
+async def test_lost_job_that_was_asked_to_stop_ends_as_cancelled(
+    database: QueueDatabase, maintenance: Maintenance
+) -> None:
+    job_id = running_job(database, "nobody", claimed="10")
+    database.run("SELECT cancel(%s)", job_id)
+
+    await maintenance.reaper.run_once()
+
+    assert database.job(job_id) is None
+    assert database.outcomes(job_id) == ["cancelled"]
+
+
+async def test_reaper_leaves_a_row_that_somebody_finishes_right_now(
+    database: QueueDatabase, maintenance: Maintenance
+) -> None:
+    import psycopg
+
+    job_id = running_job(database, "nobody", claimed="10")
+    with psycopg.connect(database.dsn) as finisher:
+        finisher.execute("SELECT FROM jobs WHERE id = %s FOR UPDATE", (job_id,))
+        await asyncio.wait_for(maintenance.reaper.run_once(), 10)
+        finisher.execute("DELETE FROM jobs WHERE id = %s", (job_id,))
+        finisher.commit()
+
+    await maintenance.reaper.run_once()
+
+    assert database.runs(job_id) == []
+
+
+async def test_more_jobs_than_a_batch_come_back(database: QueueDatabase, maintenance: Maintenance) -> None:
+    database.run('INSERT INTO jobs (payload) SELECT \'{"type": "t"}\' FROM generate_series(1, 1200)')
+    database.run(
+        "UPDATE jobs SET status = 'running', locked_by = 'nobody', claim_token = 1, "
+        "locked_at = now() - interval '1 min'"
+    )
+    stop = asyncio.Event()
+    task = asyncio.create_task(maintenance.reaper.run(stop))
+
+    await eventually_async(lambda: not database.value("SELECT count(*) FROM jobs WHERE status = 'running'"))
+
+    stop.set()
+    await task
+    assert database.value("SELECT count(*) FROM job_runs WHERE outcome = 'lost'") == 1200
