@@ -16,8 +16,9 @@ from pgq_core.errors import (
     SchemaForeign,
     ServerUnfit,
 )
-from pgq_core.migrate import has_first_form, migrate, run_migrations
+from pgq_core.migrate import has_first_form, migrate, migrator, run_migrations
 from pgq_core.migrate.migrator import Migrator
+from pgq_core.sql import schema_statement
 from tests.schema.first_form import FIRST_FORM
 from tests.schema.roles import dsn_of, new_role
 from tests.schema.sessions import row, rows, session, value
@@ -253,4 +254,17 @@ def test_a_database_of_another_encoding_is_refused(latin_dsn: str) -> None:
     assert_one_sentence(refused.value)
     assert "is encoded in LATIN1" in str(refused.value)
     with session(latin_dsn) as conn:
+        assert rows(conn, CATALOG) == []
+
+
+def test_a_server_that_is_too_old_is_refused(empty_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if this server were older than what is asked for."""
+    guard = schema_statement("refuse_unfit_server", "pgq_core").replace("140000", "990000")
+    monkeypatch.setattr(migrator, "schema_statement", lambda *_: guard)
+
+    with pytest.raises(ServerUnfit, match=r"this is PostgreSQL .*, and pgq needs version 14 or newer") as refused:
+        migrate(empty_dsn)
+
+    assert_one_sentence(refused.value)
+    with session(empty_dsn) as conn:
         assert rows(conn, CATALOG) == []
