@@ -1,0 +1,1 @@
+INSERT INTO jobs (payload) SELECT jsonb_build_object('n', number) FROM generate_series(1, :jobs) AS number;
