@@ -20,6 +20,7 @@ from pgq_core.worker.attempt import Attempt, Verdict, Write
 from pgq_core.worker.calls import Calls
 from pgq_core.worker.deadlines import Deadlines
 from pgq_core.worker.endings import Endings
+from pgq_core.worker.forks import ThisProcess, end_copy
 from pgq_core.worker.marks import Marks
 from pgq_core.worker.pace import Pace
 from pgq_core.worker.threads import Chunk, JobThreads
@@ -286,6 +287,8 @@ class Executor:
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises fails that job and nothing else
             write = self._write_of_error(attempt, error)
             _forget_cancellation(slot)
+        if ThisProcess.is_copy:
+            end_copy()
         slot.attempt = None
         if attempt.verdict is not None:
             _forget_cancellation(slot)
@@ -361,6 +364,8 @@ class Executor:
             attempt.write = self._clean_context.copy().run(self._calls.run_plain, attempt)
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises fails that job and nothing else
             attempt.write = self._write_of_error(attempt, error)
+        if ThisProcess.is_copy:
+            end_copy()
         attempt.has_returned = True
 
     def _collect(self, attempts: list[Attempt], chunks: list[Chunk]) -> None:

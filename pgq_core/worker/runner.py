@@ -23,6 +23,7 @@ from pgq_core.queries import Queries
 from pgq_core.service import Pauses, wait_for_any
 from pgq_core.worker.attempt import Verdict
 from pgq_core.worker.corridor import UNWINDING, Corridor
+from pgq_core.worker.forks import guard_forks
 from pgq_core.worker.marks import Marks
 from pgq_core.worker.orphan import OrphanBeats
 from pgq_core.worker.protocol import ORDERS_VARIABLE, Report, ReportKind, RunnerExitCode, RunnerOrders, read_orders
@@ -58,7 +59,7 @@ class Runner:
 
     async def run(self) -> RunnerExitCode:
         self._loop = loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(number, self._hear_signal, number)
         loop.add_reader(self._control, self._notice_keepers_end)
         await self._registry.start(self._resources)
@@ -215,9 +216,14 @@ def load_apps(apps: Sequence[str]) -> Registry:
 def main() -> None:
     control = int(os.environ.pop(ORDERS_VARIABLE))
     faulthandler.enable()
-    guard_streams()
+    log_descriptor = guard_streams()
+    guard_forks()
     orders = read_orders(control)
-    writer = configure_logs(format=orders.settings.log_format, level=orders.settings.log_level)
+    for descriptor in (control, orders.report_descriptor, orders.marks_descriptor):
+        os.set_inheritable(descriptor, False)
+    writer = configure_logs(
+        format=orders.settings.log_format, level=orders.settings.log_level, descriptor=log_descriptor
+    )
     code = _run(orders, control)
     sys.stdout.flush()
     sys.stderr.flush()

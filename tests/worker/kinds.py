@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import multiprocessing
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -164,3 +167,61 @@ def print_slowly(data: dict[str, Any]) -> None:
         sys.stdout.write("still here\n" * 20)
         sys.stderr.write("still here\n")
         time.sleep(0.005)
+
+
+@handler("fork")
+def fork(data: dict[str, Any]) -> None:
+    """The child comes back from the handler like its parent."""
+    pid = os.fork()
+    if pid:
+        os.waitpid(pid, 0)
+
+
+@handler("fork_async")
+async def fork_async(data: dict[str, Any]) -> None:
+    pid = os.fork()
+    if pid:
+        os.waitpid(pid, 0)  # noqa: ASYNC222
+
+
+@handler("multiprocess")
+def multiprocess(data: dict[str, Any]) -> int:
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        return sum(pool.map(abs, range(-3, 3)))
+
+
+@handler("close_streams")
+def close_streams(data: dict[str, Any]) -> None:
+    for descriptor in (0, 1, 2):
+        os.close(descriptor)
+
+
+@handler("change_process")
+async def change_process(data: dict[str, Any]) -> None:
+    """What a job should not do to the process it runs in."""
+    os.chdir("/")
+    os.environ.clear()
+    os.umask(0o777)
+    signal.signal(signal.SIGALRM, signal.SIG_IGN)
+    logging.disable(logging.CRITICAL)
+    socket.setdefaulttimeout(0.001)
+    threading.Thread(target=time.sleep, args=(1000,), daemon=False).start()
+
+
+@handler("hold_gil")
+def hold_gil(data: dict[str, Any], job: Job) -> None:
+    """One call into C that keeps the GIL for as long as it takes."""
+    write_ledger(job, "start")
+    begun = time.monotonic()
+    sum(range(5_000_000))
+    sum(range(int(5_000_000 * data["seconds"] / (time.monotonic() - begun))))
+    write_ledger(job, "end")
+
+
+@handler("never_ends")
+def never_ends(data: dict[str, Any]) -> None:
+    while True:
+        try:
+            time.sleep(1)
+        except BaseException:  # noqa: BLE001 - a job that misbehaves
+            continue

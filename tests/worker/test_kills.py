@@ -225,7 +225,7 @@ def test_innocent_neighbours_of_a_killer_are_not_charged(database: QueueDatabase
     assert all(database.outcomes(job_id)[-1] == "succeeded" for job_id in neighbours)
 
 
-@pytest.mark.parametrize("job_type", ["ledger", "spin", "block_loop"])
+@pytest.mark.parametrize("job_type", ["ledger", "spin", "hold_gil", "block_loop"])
 def test_healthy_job_three_times_as_long_as_the_stale_limit_runs_once(
     database: QueueDatabase, workers: Workers, job_type: str
 ) -> None:
