@@ -97,7 +97,7 @@ class PgqApp(App[int]):
                 loop.add_signal_handler(number, self._leave_by_signal, number)
 
         if self._bring_up is not None:
-            self._bring_up_workers(self._bring_up)
+            self.call_after_refresh(self._bring_up_workers, self._bring_up)
 
     @work(group="workers", exit_on_error=False)
     async def _bring_up_workers(self, bring_up: Callable[[], Awaitable[LocalWorkers | None]]) -> None:
@@ -105,7 +105,7 @@ class PgqApp(App[int]):
         try:
             self._local_workers = await bring_up()
         except (PgqError, OSError) as error:
-            self.notify(str(error), title="workers of this host", severity="error", markup=False, timeout=15)
+            self.console_screen.report("workers of this host", Outcome(str(error), is_failure=True))
 
     def _leave_by_signal(self, number: signal.Signals) -> None:
         """Textual would die with the terminal in raw mode; leaving in order gives it back."""

@@ -18,9 +18,11 @@ from pgq_tui.screens.session import Session
 from pgq_tui.view_model.dead_table import GROUP_COLUMNS, LETTER_COLUMNS, group_key, group_row, letter_row
 from pgq_tui.view_model.detail import Detail, detail_plain
 from pgq_tui.view_model.figures import plural
+from pgq_tui.view_model.id_columns import fit_ids
 from pgq_tui.view_model.letter_detail import group_detail, letter_detail
 from pgq_tui.view_model.list_filter import dead_filters
 from pgq_tui.view_model.queue_table import count_text
+from pgq_tui.view_model.rows import TableColumn
 from pgq_tui.view_model.times import format_age
 from pgq_tui.widgets.detail_pane import DetailPane
 from pgq_tui.widgets.row_table import RowTable
@@ -62,6 +64,7 @@ class DeadScreen(DeadFlow):
         self._befores: list[int] = []
         self._is_grouped = False
         self._answer: DeadArrived | None = None
+        self._columns: tuple[TableColumn, ...] = LETTER_COLUMNS
 
     def compose_body(self) -> ComposeResult:
         yield RowTable(LETTER_COLUMNS, empty="looking ...", id="letters", classes="main")
@@ -118,6 +121,7 @@ class DeadScreen(DeadFlow):
         self._has_picture = True
         now, zone, glyphs = self.session.now, self.session.zone, self.glyphs
         self.table.set_empty(self.empty_words(self._why_empty()))
+        self._fit_columns(message)
         if self._is_grouped:
             rows = [group_row(group, now, self.palette, zone=zone, glyphs=glyphs) for group in message.groups]
         else:
@@ -127,6 +131,14 @@ class DeadScreen(DeadFlow):
         self._show_title()
         self._show_detail()
         self.refresh_chrome()
+
+    def _fit_columns(self, message: DeadArrived) -> None:
+        letters = message.letters
+        ids = {"id": (one.id for one in letters), "job": (one.original_job_id for one in letters)}
+        columns = GROUP_COLUMNS if self._is_grouped else fit_ids(LETTER_COLUMNS, **ids)
+        if columns != self._columns:
+            self._columns = columns
+            self.table.set_columns(columns)
 
     def _fit(self) -> None:
         """Kinds are few and need width for their errors; letters are many."""
@@ -257,7 +269,8 @@ class DeadScreen(DeadFlow):
         if grouped:
             self.filter_line, self._filters = "", DeadLetterFilters()
         self.table.clear_marks()
-        self.table.set_columns(GROUP_COLUMNS if grouped else LETTER_COLUMNS)
+        self._columns = GROUP_COLUMNS if grouped else LETTER_COLUMNS
+        self.table.set_columns(self._columns)
         self.table.show_rows([])
         self._show_detail()
         self.poller.kick()

@@ -19,11 +19,13 @@ from pgq_tui.screens.list_screen import ListScreen
 from pgq_tui.screens.session import Session
 from pgq_tui.view_model.chrome import Confirmation
 from pgq_tui.view_model.detail import Detail, detail_plain
+from pgq_tui.view_model.id_columns import fit_ids
 from pgq_tui.view_model.job_detail import job_detail
 from pgq_tui.view_model.job_table import JOB_COLUMNS, job_row, job_state
 from pgq_tui.view_model.list_filter import job_filters
 from pgq_tui.view_model.palette import Token
 from pgq_tui.view_model.results import cancel_words
+from pgq_tui.view_model.rows import TableColumn
 from pgq_tui.widgets.detail_pane import DetailPane
 from pgq_tui.widgets.row_table import RowTable
 from pgq_tui.widgets.text_dialog import TextDialog
@@ -50,6 +52,7 @@ class JobsScreen(ListScreen):
         self._cursors: list[JobCursor] = []
         self._page: JobPage | None = None
         self._record: JobRecord | None = None
+        self._columns: tuple[TableColumn, ...] = JOB_COLUMNS
 
     def compose_body(self) -> ComposeResult:
         yield RowTable(JOB_COLUMNS, empty="looking ...", can_mark=False, id="jobs", classes="main")
@@ -76,6 +79,7 @@ class JobsScreen(ListScreen):
         self._page, self._record = message.page, message.record
         table, now = self.query_one(RowTable), self.session.now
         table.set_empty(self.empty_words("no live job: nothing waits and nothing runs"))
+        self._fit_columns(message.page)
         table.show_rows(
             job_row(job, now, self.palette, zone=self.session.zone, glyphs=self.glyphs) for job in message.page.jobs
         )
@@ -84,6 +88,12 @@ class JobsScreen(ListScreen):
         self._has_picture = True
         self._show_detail()
         self.refresh_chrome()
+
+    def _fit_columns(self, page: JobPage) -> None:
+        columns = fit_ids(JOB_COLUMNS, id=(job.id for job in page.jobs))
+        if columns != self._columns:
+            self._columns = columns
+            self.query_one(RowTable).set_columns(columns)
 
     def _range(self) -> str:
         """Which page this is, as far as anybody counted."""

@@ -36,5 +36,5 @@ def leaving_choices() -> tuple[Choice, ...]:
     """The first is what enter takes."""
     return (
         Choice(LEAVE_RUNNING, "d", "leave running", "they work on; the next pgq-tui finds them again"),
-        Choice(DRAIN, "s", "drain and stop", "finish what runs, then end workers and supervisor"),
+        Choice(DRAIN, "s", "drain and stop", "finish what runs, then end them"),
     )

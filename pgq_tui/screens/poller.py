@@ -16,6 +16,7 @@ logger = logging.getLogger(__name__)
 
 HURRY_SECONDS = 4.0
 HURRY_INTERVAL = 0.25
+_STATEMENT_TIMEOUT = "57014"
 
 
 class Poller:
@@ -73,7 +74,7 @@ class Poller:
         try:
             await self._look()
         except (PgqError, psycopg.Error, OSError, TimeoutError) as error:
-            return self._failed(error, is_outage=isinstance(error, DatabaseUnavailable | OSError))
+            return self._failed(error, is_outage=_is_outage(error))
         except Exception as error:  # a fault of ours must be seen on the screen, not end it
             logger.exception("a look failed", extra={"event": "look_failed"})
             return self._failed(error, is_outage=False)
@@ -94,3 +95,10 @@ class Poller:
                 await self._kicked.wait()
         except TimeoutError:
             return
+
+
+def _is_outage(error: Exception) -> bool:
+    """Whether the database is away. A statement that took too long says only that this answer did not come."""
+    if isinstance(error, DatabaseUnavailable):
+        return error.sqlstate != _STATEMENT_TIMEOUT
+    return isinstance(error, OSError)

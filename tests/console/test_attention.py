@@ -1,0 +1,130 @@
+"""What needs attention: each rule on the smallest picture that breaks it, and silence when all is well."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from pgq_core.domain.snapshot import (
+    Count,
+    Overview,
+    PoolView,
+    QueueView,
+    ServerView,
+    StatsPoint,
+    SupervisorView,
+    WorkerView,
+)
+from pgq_tui.pictures import NOW
+from pgq_tui.view_model.attention import Severity, needs_attention
+
+SERVER = ServerView("18.6", "jobs", "app", "db", 0.001, False)
+WORKER = WorkerView(
+    id="h-mail-1",
+    host="h",
+    pid=1,
+    pool="mail",
+    supervisor_id="s",
+    queues=("emails",),
+    job_types=("send",),
+    concurrency=4,
+    state="running",
+    wanted="run",
+    started_at=NOW,
+    heartbeat_at=NOW,
+    stopped_at=None,
+    exit_code=None,
+    exit_signal=None,
+    exit_reason=None,
+    running=0,
+    finished=0,
+    failed=0,
+    late_writes=0,
+    cpu_percent=None,
+    rss_bytes=None,
+    is_stale=False,
+)
+POOL = PoolView("h", "mail", ("emails",), 4, 1, 0, 9, "ok", None, None, 0, 1, 0, True)
+SUPERVISOR = SupervisorView("h", "s", 7, ("mail",), NOW, NOW, False, False)
+QUEUE = QueueView("emails", pending=Count(5), running=1, capacity=4, rate_out=1.0, failure_share=0.01)
+WELL = Overview(NOW, SERVER, (QUEUE,), (WORKER,), (POOL,), (SUPERVISOR,))
+
+
+def test_a_healthy_system_needs_nobody() -> None:
+    assert needs_attention(WELL) == []
+
+
+def ago(**parts: float) -> datetime:
+    return NOW - timedelta(**parts)
+
+
+def queues(**changes: Any) -> Overview:
+    return replace(WELL, queues=(replace(QUEUE, **changes),))
+
+
+def pools(**changes: Any) -> Overview:
+    return replace(WELL, pools=(replace(POOL, **changes),))
+
+
+def workers(**changes: Any) -> Overview:
+    return replace(WELL, workers=(WORKER, replace(WORKER, id="h-mail-2", **changes)))
+
+
+CRITICAL, WARNING, NOTICE = Severity.CRITICAL, Severity.WARNING, Severity.NOTICE
+PAUSED = queues(paused=True, paused_at=ago(minutes=9), paused_by="ada", pause_reason="x")
+DEATHS = replace(WELL, throughput=(StatsPoint(ago(minutes=1), 5.0, dead=3),), dead_unresolved=Count(12))
+CRASH_LOOP = pools(state="crash_loop", state_detail="SIGSEGV", retry_at=NOW + timedelta(seconds=30))
+CRASHED = workers(state="crashed", stopped_at=ago(seconds=5), exit_reason="SIGKILL")
+SILENT = replace(WELL, supervisors=(replace(SUPERVISOR, is_stale=True, heartbeat_at=ago(minutes=2)),))
+HELD = replace(WELL, holder_age=3600.0, holder="pid 88 (psql)")
+BROKEN = [
+    (replace(WELL, server=replace(SERVER, is_read_only=True)), "database", CRITICAL, "dash", "takes no writes"),
+    (queues(failure_share=0.41, last_error="timeout"), "emails", CRITICAL, "queues", "41.0% fail: timeout"),
+    (PAUSED, "emails", WARNING, "queues", 'paused 9m by ada, 5 jobs wait, "x"'),
+    (replace(WELL, workers=()), "emails", CRITICAL, "queues", "no worker serves it, 5 jobs wait"),
+    (queues(unknown_types=("bill",)), "emails", WARNING, "queues", "no worker knows bill"),
+    (queues(oldest_pending_at=ago(minutes=6)), "emails", WARNING, "queues", "oldest waits 6m, 5 jobs pending"),
+    (DEATHS, "dead letters", WARNING, "dead", "+3 in the last 1m, 12 unresolved"),
+    (CRASH_LOOP, "pool mail", CRITICAL, "workers", "crash loop, next try in 30s: SIGSEGV"),
+    (pools(state="refused", state_detail="no app"), "pool mail", CRITICAL, "workers", "refused by its host: no app"),
+    (pools(wanted=3), "pool mail", NOTICE, "workers", "has 1 of 3 wanted workers"),
+    (pools(wanted=3, has_supervisor=False), "pool mail", CRITICAL, "workers", "start pgq-tui supervise on h"),
+    (workers(is_stale=True, heartbeat_at=ago(seconds=50)), "worker mail-2", CRITICAL, "workers", "heartbeat for 50s"),
+    (CRASHED, "worker mail-2", WARNING, "workers", "crashed 5s ago: SIGKILL"),
+    (SILENT, "supervisor h", WARNING, "workers", "silent for 2m"),
+    (HELD, "old transaction", WARNING, "dash", "pid 88 (psql) holds back vacuum for 1h"),
+]
+
+
+@pytest.mark.parametrize(
+    ("view", "subject", "severity", "screen", "words"), BROKEN, ids=[case[4][:30] for case in BROKEN]
+)
+def test_what_is_wrong_is_named_with_its_place(
+    view: Overview, subject: str, severity: Severity, screen: str, words: str
+) -> None:
+    found = [one for one in needs_attention(view) if one.subject == subject and words in one.text]
+
+    assert [(one.severity, one.screen) for one in found] == [(severity, screen)]
+
+
+def test_the_worst_comes_first() -> None:
+    queues = (replace(QUEUE, name="a", unknown_types=("x",)), replace(QUEUE, name="b", failure_share=0.9))
+
+    found = needs_attention(replace(WELL, queues=queues, workers=(replace(WORKER, queues=("a", "b")),)))
+
+    assert [one.severity for one in found] == sorted((one.severity for one in found), reverse=True)
+
+
+def test_a_paused_queue_is_not_also_called_slow_or_failing() -> None:
+    queue = replace(QUEUE, paused=True, failure_share=0.9, oldest_pending_at=NOW - timedelta(hours=2))
+
+    assert [one.key for one in needs_attention(replace(WELL, queues=(queue,)))] == ["paused emails"]
+
+
+def test_a_draining_worker_does_not_count_against_its_pool() -> None:
+    pool = replace(POOL, wanted=1, alive=2, draining=1)
+
+    assert needs_attention(replace(WELL, pools=(pool,))) == []

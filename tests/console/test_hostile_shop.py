@@ -1,0 +1,148 @@
+"""The worst text in every field that comes from outside: shown as it is, on every screen, and it can do nothing."""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeVar
+
+import pytest
+
+from pgq_tui.command_list import SCREENS
+from pgq_tui.pictures import Shop, busy_shop
+from pgq_tui.view_model.glyphs import ASCII, UNICODE, Glyphs
+from tests.console.stage import FakeBackend, console, screen_lines, settle, shows
+from tests.tui.stage import HOSTILE
+
+T = TypeVar("T")
+LOOKED_AT = 9
+KEPT = frozenset(
+    {"id", "host", "pool", "state", "status", "outcome", "wanted", "reason", "supervisor_id", "fingerprint"}
+)
+"""Names that join rows to one another, and words of a closed set that the database enforces."""
+
+
+def poisoned(value: T, text: str) -> T:
+    """The same row with the text in each free field."""
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    changes: dict[str, Any] = {}
+    for field in fields(value):
+        content = getattr(value, field.name)
+        if field.name in KEPT:
+            continue
+        if isinstance(content, str):
+            changes[field.name] = f"{text}{content}" if field.name in {"queue", "job_type", "name"} else text
+        elif isinstance(content, tuple) and content and isinstance(content[0], str):
+            changes[field.name] = tuple(f"{text}{part}" for part in content)
+        elif is_dataclass(content):
+            changes[field.name] = poisoned(content, text)
+        elif content is None and field.name in {
+            "pause_reason",
+            "error",
+            "last_error",
+            "note",
+            "traceback",
+            "waiting_for",
+        }:
+            changes[field.name] = text
+    return replace(value, **changes)
+
+
+def poisoned_shop(*texts: str) -> Shop:
+    """Each row gets the next of the texts."""
+    shop = busy_shop()
+    for name in ("queues", "workers", "pools", "runs", "running", "jobs", "letters"):
+        rows = getattr(shop, name)
+        setattr(shop, name, [poisoned(row, texts[index % len(texts)]) for index, row in enumerate(rows)])
+    shop.output = {worker.id: texts[index % len(texts)] for index, worker in enumerate(shop.workers)}
+    return shop
+
+
+@pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
+@pytest.mark.parametrize("first", range(0, len(HOSTILE), LOOKED_AT))
+async def test_hostile_text_is_shown_and_does_nothing(first: int, glyphs: Glyphs) -> None:
+    texts = [*HOSTILE[first:], *HOSTILE[:first]]
+    app = console(FakeBackend(poisoned_shop(*texts)), glyphs=glyphs, interval=5.0)
+
+    async with app.run_test(size=(120, 36)) as pilot:
+        for screen in SCREENS:
+            await pilot.press(str(screen.number))
+            await shows(pilot, "live")
+            # Down the rows, so that each text has been in the detail as well.
+            for _ in range(LOOKED_AT if screen.id in {"dead", "jobs", "queues"} else 1):
+                assert_harmless(screen_lines(app))
+                await pilot.press("down")
+                await pilot.pause()
+        await pilot.press("5", "R")
+        await settle(pilot)
+        assert_harmless(screen_lines(app))
+        await pilot.press("escape", "1", "ctrl+p")
+        await settle(pilot)
+        assert_harmless(screen_lines(app))
+        assert app.is_running
+
+
+def assert_harmless(lines: list[str]) -> None:
+    for line in lines:
+        for character in line:
+            assert unicodedata.category(character) not in {"Cc", "Cs"}, repr(line)
+
+
+async def test_brackets_are_shown_literally() -> None:
+    text = "[/] [red]x[/red] [@click=app.quit]z[/] [worker-1]"
+    app = console(FakeBackend(poisoned_shop(text)), interval=5.0)
+
+    async with app.run_test(size=(160, 45)) as pilot:
+        for screen in SCREENS:
+            await pilot.press(str(screen.number))
+
+            await shows(pilot, "live", "[/] [red]x[/red]")
+
+
+@pytest.mark.parametrize("keys", [("4", "slash"), ("4", "ampersand"), ("5", "slash"), ("5", "colon")])
+async def test_anything_may_be_typed_into_filter_and_command_line(keys: tuple[str, ...]) -> None:
+    app = console(FakeBackend(), interval=5.0)
+
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.press(keys[0])
+        await shows(pilot, "live")
+        for text in HOSTILE:
+            app.screen.ask(
+                "filter" if keys[1] == "slash" else "find" if keys[1] == "ampersand" else "command", sign="/"
+            )
+            app.screen.query_one("PromptInput").value = text[:3_000]
+            await pilot.press("enter")
+            await pilot.pause()
+            await pilot.press("escape", "escape")
+            assert_harmless(screen_lines(app))
+        assert app.is_running
+
+
+async def test_a_payload_of_ten_megabytes_is_shown_in_part() -> None:
+    shop = busy_shop()
+    first = shop.letters[0]
+    big = '{"type": "x", "data": "' + "y" * 64_000
+    detail = replace(first.detail, payload_text=big, payload_size=10_000_000)
+    shop.letters[0] = replace(first, detail=detail)
+    app = console(FakeBackend(shop))
+
+    async with app.run_test(size=(160, 45)) as pilot:
+        await pilot.press("5")
+
+        await shows(pilot, "payload 9.5 MB", "yyyy")
+
+
+async def test_ids_beyond_two_to_the_53_are_shown_to_the_last_digit() -> None:
+    shop = busy_shop()
+    huge = 2**63 - 1
+    shop.letters[0] = replace(shop.letters[0], view=replace(shop.letters[0].view, id=huge, original_job_id=huge - 1))
+    shop.jobs[0] = replace(shop.jobs[0], id=huge)
+    app = console(FakeBackend(shop))
+
+    async with app.run_test(size=(160, 45)) as pilot:
+        await pilot.press("5")
+        await settle(pilot, until=lambda: any(line[1:].split()[:1] == [str(huge)] for line in screen_lines(app)))
+        await pilot.press("3")
+
+        await settle(pilot, until=lambda: any(line[1:].split()[:1] == [str(huge)] for line in screen_lines(app)))
