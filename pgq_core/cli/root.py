@@ -14,6 +14,7 @@ COMMANDS = {
     "migrate": ("pgq_core.cli.migrate", "Create or update the tables"),
     "worker": ("pgq_core.cli.worker", "Run jobs"),
     "maintain": ("pgq_core.cli.maintain", "Promote, reap and prune in a process of its own"),
+    "api": ("pgq_core.cli.api", "Serve the HTTP API and the page for dead letters; its tokens"),
     "enqueue": ("pgq_core.cli.enqueue", "Add a job"),
     "jobs": ("pgq_core.cli.jobs", "List live jobs; show, cancel, move or reschedule them"),
     "runs": ("pgq_core.cli.runs", "List closed runs, newest first"),

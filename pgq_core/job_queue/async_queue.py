@@ -160,9 +160,9 @@ class AsyncJobQueue:
         """Ends a job that does not run; asks the worker of one that does. Raises JobNotFound."""
         return await self._run(self._verbs.following.cancel(job_id))
 
-    async def get(self, job_id: int) -> JobReport:
+    async def get(self, job_id: int, *, conn: AsyncConnection[Any] | None = None) -> JobReport:
         """What is known of a job, in every state, also after its row left `jobs`. Raises JobNotFound."""
-        return await self._run(self._verbs.following.get(job_id))
+        return await self._run(self._verbs.following.get(job_id), conn)
 
     async def result(self, job_id: int, timeout: float | None = None) -> JSON:
         """Waits for the job's end and answers what its handler returned.

@@ -160,9 +160,9 @@ class JobQueue:
         """Ends a job that does not run; asks the worker of one that does. Raises JobNotFound."""
         return self._run(self._verbs.following.cancel(job_id))
 
-    def get(self, job_id: int) -> JobReport:
+    def get(self, job_id: int, *, conn: Connection[Any] | None = None) -> JobReport:
         """What is known of a job, in every state, also after its row left `jobs`. Raises JobNotFound."""
-        return self._run(self._verbs.following.get(job_id))
+        return self._run(self._verbs.following.get(job_id), conn)
 
     def result(self, job_id: int, timeout: float | None = None) -> JSON:
         """Waits for the job's end and answers what its handler returned.
