@@ -93,7 +93,7 @@ class PgqApp(App[int]):
     def on_mount(self) -> None:
         if not self.is_headless:
             loop = asyncio.get_running_loop()
-            for number in (signal.SIGTERM, signal.SIGHUP):
+            for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
                 loop.add_signal_handler(number, self._leave_by_signal, number)
 
         if self._bring_up is not None:

@@ -63,7 +63,9 @@ def console(
         fail(f"--icons {icons}: use auto, unicode or ascii", ExitCode.USAGE)
     if demo and dsn:
         fail("--demo has a database of its own: leave --dsn away", ExitCode.USAGE)
-    with explained(debug=debug):
+    from pgq_tui.terminal_guard import guarded_terminal
+
+    with explained(debug=debug), guarded_terminal():
         from pgq_tui.opening import ConsoleOptions, open_console
 
         options = ConsoleOptions(

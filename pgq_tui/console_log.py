@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import threading
 from logging.handlers import RotatingFileHandler
 
 from pgq_tui.crash import redacted, state_directory
@@ -27,3 +28,10 @@ def log_to_file() -> None:
     handler.setFormatter(_Redacting("%(asctime)s %(levelname)s %(name)s %(message)s"))
     root.handlers = [handler]
     root.setLevel(logging.WARNING)
+    threading.excepthook = _log_thread
+
+
+def _log_thread(arguments: threading.ExceptHookArgs) -> None:
+    """An exception that ends a thread is written down; printed, it would stand in the middle of the picture."""
+    name = arguments.thread.name if arguments.thread else "a thread"
+    logging.getLogger(__name__).error("%s ended by an exception", name, exc_info=arguments.exc_value)

@@ -25,7 +25,7 @@ from pgq_tui.messages import CommandTyped, GoTo, OverviewArrived
 from pgq_tui.screens.banner import Banner
 from pgq_tui.screens.clipboard import copied_words
 from pgq_tui.screens.journal import Outcome
-from pgq_tui.screens.link import cause
+from pgq_tui.screens.link import cause, lost_words
 from pgq_tui.screens.notice import Notice, NoticeView, error_notice
 from pgq_tui.screens.poller import Poller
 from pgq_tui.screens.prompt import Prompt
@@ -311,7 +311,7 @@ class ConsoleScreen(Screen[None]):
         try:
             outcome = await do()
         except DatabaseUnavailable as error:
-            outcome = Outcome(f"no answer, it may or may not have happened: {cause(error)}", is_failure=True)
+            outcome = Outcome(lost_words(error), is_failure=True)
         except (PgqError, psycopg.Error, OSError, TimeoutError) as error:
             outcome = Outcome(cause(error), is_failure=True)
         self.report(act, outcome)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pgq_core.errors import SchemaError
+from pgq_core.errors import DatabaseUnavailable, SchemaError
 from pgq_tui.view_model.chrome import Link
 from pgq_tui.view_model.times import format_span
 
@@ -83,3 +83,17 @@ def cause(error: Exception) -> str:
     """The error in one line, without the words that the banner has said already."""
     words = str(getattr(error, "cause", None) or error).strip().partition("\n")[0]
     return words or type(error).__name__
+
+
+def lost_words(error: DatabaseUnavailable) -> str:
+    """What is known of a write that failed: after an error of the server nothing happened, after silence who knows.
+
+    >>> lost_words(DatabaseUnavailable("cannot execute UPDATE in a read-only transaction", sqlstate="25006"))
+    'not done: cannot execute UPDATE in a read-only transaction'
+    >>> lost_words(DatabaseUnavailable("server closed the connection"))
+    'no answer, it may or may not have happened: server closed the connection'
+    """
+    # 57P..: the session was ended, perhaps after the commit and before the answer.
+    if error.sqlstate is not None and not error.sqlstate.startswith(("57P", "08")):
+        return f"not done: {cause(error)}"
+    return f"no answer, it may or may not have happened: {cause(error)}"
