@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import Any
+from typing import Any, Final
 
 from pgq_core.database import connect_sync
 from pgq_core.errors import DatabaseUnavailable, InvalidSettings, PgqError
@@ -22,7 +22,9 @@ from pgq_core.worker.options import WorkerOptions
 from pgq_core.worker.reloading import SourceWatch
 from pgq_core.worker.spec import served_queues
 
-_STDOUT, _STDERR = 1, 2
+LEAVING: Final = 0.3
+"""Seconds that services beside the keeper still have when the last runner is gone; they were told to stop before."""
+_STDOUT: Final = 1
 
 
 class ExitCode(IntEnum):
@@ -93,7 +95,7 @@ class ForegroundWorker:
             stop_services.set()
             await self._keeper.close(at_once=self._hurry.is_set())
             if services:
-                await asyncio.wait(services, timeout=1.0)
+                await asyncio.wait(services, timeout=LEAVING)
             self._outputs["out"].close()
 
     async def _keep_running(self) -> int:

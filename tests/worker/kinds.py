@@ -26,7 +26,7 @@ _local = threading.local()
 
 def write_ledger(job: Job, event: str) -> None:
     """One line on a connection of its own, whatever becomes of the job's transaction."""
-    if not hasattr(_local, "conn"):
+    if not hasattr(_local, "conn") or _local.conn.closed:
         _local.conn = psycopg.connect(os.environ["LEDGER_DSN"], autocommit=True)
     _local.conn.execute(
         "INSERT INTO public.ledger (job_id, attempt, pid, event) VALUES (%s, %s, %s, %s)",

@@ -48,7 +48,7 @@ def test_workers_go_on_by_themselves_after_an_outage(
     server: EmbeddedServer, database: QueueDatabase, workers: Workers
 ) -> None:
     for _ in range(300):
-        database.put("ledger", {"seconds": 0.02})
+        database.put("sleep", {"seconds": 0.02})
     long = database.put("sleep", {"seconds": 3}, priority=1)
     started = [workers.start(concurrency=3, **PATIENT) for _ in range(2)]
     eventually(lambda: database.value("SELECT count(*) FROM job_runs") > 20, timeout=60)
