@@ -1,0 +1,22 @@
+"""A server of its own that counts statements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.bench.counting import CountingDatabase, counting_database, counting_server
+
+
+@pytest.fixture(scope="session")
+def counting_dsn(home: Path) -> Iterator[str]:
+    with counting_server(home) as dsn:
+        yield dsn
+
+
+@pytest.fixture
+def counted(counting_dsn: str) -> Iterator[CountingDatabase]:
+    with counting_database(counting_dsn) as database:
+        yield database
