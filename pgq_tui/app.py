@@ -109,7 +109,12 @@ class PgqApp(App[int]):
 
     def _leave_by_signal(self, number: signal.Signals) -> None:
         """Textual would die with the terminal in raw mode; leaving in order gives it back."""
-        self.exit(return_code=128 + number)
+        self.call_later(self._end, 128 + number)
+
+    async def _end(self, code: int) -> None:
+        """The connections first: a statement that a silent server never answers would hold the end up."""
+        await self.session.backend.close()
+        self.exit(return_code=code)
 
     async def on_unmount(self) -> None:
         await self.session.backend.close()
@@ -210,24 +215,24 @@ class PgqApp(App[int]):
     @work(group="leave", exit_on_error=False)
     async def action_leave(self) -> None:
         if self._is_leaving:
-            self.exit(0)
+            await self._end(0)
             return
         self._is_leaving = True
         workers = self._local_workers
         count = workers.count(self.session.overview) if workers else 0
         if workers is None or not count:
-            self.exit(0)
+            await self._end(0)
             return
         choice = await self.push_screen_wait(
             ChoiceDialog("Leave", leaving_words(count), leaving_choices(), opened_by="q")
         )
         match choice:
             case "leave":
-                self.exit(0)
+                await self._end(0)
             case "drain":
                 self.console_screen.say("workers finish what they run; q again leaves at once", Token.RETRY)
                 await workers.stop()
-                self.exit(0)
+                await self._end(0)
             case _:
                 self._is_leaving = False
 

@@ -86,7 +86,7 @@ def busy_shop() -> Shop:
         running=shop_running(),
         jobs=shop_jobs(),
         letters=shop_letters(NOW),
-        output={"shop-1-mail-5b0e77d1": _OUTPUT},
+        output={"shop-1-mail-5b0e77d1": _OUTPUT, "shop-1-images-90d2be04": _LAST_WORDS},
         is_busy=True,
     )
 
@@ -97,4 +97,10 @@ _OUTPUT = """\
 {"event": "job_retried", "job_id": 880994, "error": "SMTPServerDisconnected", "retry_at": "12:05:19"}
 [smtp] 421 4.7.0 try again later
 {"event": "job_succeeded", "job_id": 880998, "job_type": "send_password_reset", "duration_ms": 181}
+"""
+
+_LAST_WORDS = """\
+{"event": "worker_started", "worker_id": "shop-1-images-90d2be04", "queues": ["images"], "concurrency": 4}
+{"event": "job_succeeded", "job_id": 880902, "job_type": "resize_image", "duration_ms": 1204}
+resize: uploads/5579.tiff is 48,000 x 36,000 pixels, 5.1 GB in memory
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from pgq_core.errors import DatabaseUnavailable, SchemaError
@@ -9,6 +10,7 @@ from pgq_tui.view_model.chrome import Link
 from pgq_tui.view_model.times import format_span
 
 STALE_PERIODS = 3
+_PREFIXES = re.compile(r"^(connection is bad: |connection failed: )?(connection to server .{0,200}? failed: )?")
 _LEAST_STALE = 3.0
 
 
@@ -80,9 +82,13 @@ class LinkMonitor:
 
 
 def cause(error: Exception) -> str:
-    """The error in one line, without the words that the banner has said already."""
+    """The error in one line, without the words that the banner has said already.
+
+    >>> cause(DatabaseUnavailable('connection is bad: connection to server at "10.0.0.7", port 5432 failed: timed out'))
+    'timed out'
+    """
     words = str(getattr(error, "cause", None) or error).strip().partition("\n")[0]
-    return words or type(error).__name__
+    return _PREFIXES.sub("", words) or type(error).__name__
 
 
 def lost_words(error: DatabaseUnavailable) -> str:

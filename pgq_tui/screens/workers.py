@@ -18,7 +18,7 @@ from pgq_tui.screens.verbs import outcome_of
 from pgq_tui.view_model.chrome import Confirmation
 from pgq_tui.view_model.detail import Detail, Fact, detail_plain
 from pgq_tui.view_model.figures import plural
-from pgq_tui.view_model.fleet import find_pool, find_worker, total_slots
+from pgq_tui.view_model.fleet import ended_workers, find_pool, find_worker, total_slots
 from pgq_tui.view_model.palette import Token
 from pgq_tui.view_model.worker_detail import pool_detail, worker_detail
 from pgq_tui.view_model.worker_table import WORKER_COLUMNS, worker_rows
@@ -50,8 +50,9 @@ class WorkersScreen(ScaleFlow):
         self.query_one(RowTable).focus()
 
     async def look(self) -> None:
-        backend, worker = self.session.backend, self.selected_worker()
+        backend = self.session.backend
         overview = await backend.overview(self.session.window)
+        worker = self.selected_worker() or self._last_ended()
         if worker is not None and self.query_one("#detail").display:
             self._output = (worker.id, await backend.worker_output(worker.id))
         self.post_message(OverviewArrived(overview))
@@ -90,7 +91,9 @@ class WorkersScreen(ScaleFlow):
             return worker_detail(worker, overview.taken_at, self.palette, output=output, zone=zone, glyphs=glyphs)
         pool = self.selected_pool()
         if pool is not None:
-            return pool_detail(pool, overview, self.palette, zone=zone, glyphs=glyphs)
+            ended = self._last_ended()
+            output = self._output[1] if ended is not None and self._output[0] == ended.id else None
+            return pool_detail(pool, overview, self.palette, ended=ended, output=output, zone=zone, glyphs=glyphs)
         return LOOSE_WORKERS if self.query_one(RowTable).cursor_key else None
 
     # What keys are about.
@@ -98,6 +101,14 @@ class WorkersScreen(ScaleFlow):
     def selected_worker(self) -> WorkerView | None:
         overview, key = self.session.overview, self.query_one(RowTable).cursor_key
         return find_worker(overview, key) if overview and key else None
+
+    def _last_ended(self) -> WorkerView | None:
+        """The worker of the selected pool that ended last: its words may say why."""
+        overview, pool = self.session.overview, self.selected_pool()
+        if overview is None or pool is None:
+            return None
+        mine = (one for one in overview.workers if (one.host, one.pool) == (pool.host, pool.name))
+        return next(iter(ended_workers(mine)), None)
 
     def selected_pool(self) -> PoolView | None:
         overview, key = self.session.overview, self.query_one(RowTable).cursor_key

@@ -9,7 +9,7 @@ from enum import IntEnum
 
 from pgq_core.domain.snapshot import DEPTH_CAP, Count, Overview, PoolView, WorkerView
 from pgq_tui.view_model.figures import format_count, format_percent, plural
-from pgq_tui.view_model.fleet import short_worker_id
+from pgq_tui.view_model.fleet import ended_workers, short_worker_id
 from pgq_tui.view_model.times import format_coarse, format_until
 
 MANY_FAILURES = 0.2
@@ -140,12 +140,28 @@ def _troubled_workers(view: Overview) -> Iterator[Attention]:
             yield Attention(
                 f"stale {worker.id}", Severity.CRITICAL, _name(worker), text, "workers", f"worker {worker.id}"
             )
-        elif worker.state == "crashed" and worker.stopped_at and view.taken_at - worker.stopped_at <= RECENT_CRASH:
-            ago = format_coarse(view.taken_at - worker.stopped_at)
-            text = f"crashed {ago} ago: {worker.exit_reason or worker.exit_signal or 'no reason known'}"
-            yield Attention(
-                f"crash {worker.id}", Severity.WARNING, _name(worker), text, "workers", f"worker {worker.id}"
-            )
+
+
+def _crashes(view: Overview) -> Iterator[Attention]:
+    """One finding for each pool; where it is in a crash loop, that says the same and more."""
+    looping = {(pool.host, pool.name) for pool in view.pools if pool.state == "crash_loop"}
+    crashed: dict[tuple[str, str], list[WorkerView]] = {}
+    for worker in ended_workers(view.workers):
+        place = (worker.host, worker.pool or worker.id)
+        if worker.state == "crashed" and place not in looping and _ended_within(worker, view, RECENT_CRASH):
+            crashed.setdefault(place, []).append(worker)
+    for workers in crashed.values():
+        last = workers[0]
+        ago = format_coarse(view.taken_at - (last.stopped_at or view.taken_at))
+        many = f"{len(workers)} workers crashed, the last" if len(workers) > 1 else "crashed"
+        text = f"{many} {ago} ago: {last.exit_reason or last.exit_signal or 'no reason known'}"
+        subject = f"pool {last.pool}" if len(workers) > 1 else _name(last)
+        key = f"crash {last.host} {last.pool or last.id}"
+        yield Attention(key, Severity.WARNING, subject, text, "workers", f"worker {last.id}")
+
+
+def _ended_within(worker: WorkerView, view: Overview, span: timedelta) -> bool:
+    return worker.stopped_at is not None and view.taken_at - worker.stopped_at <= span
 
 
 def _stale_supervisors(view: Overview) -> Iterator[Attention]:
@@ -189,6 +205,7 @@ _RULES: Sequence[Callable[[Overview], Iterator[Attention]]] = (
     _unserved_queues,
     _short_pools,
     _troubled_workers,
+    _crashes,
     _paused_queues,
     _unknown_types,
     _old_jobs,

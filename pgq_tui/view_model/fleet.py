@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -11,6 +11,8 @@ from pgq_tui.view_model.times import format_span
 
 POOL_PREFIX = "pool "
 WORKER_PREFIX = "worker "
+ENDED_SHOWN = 3
+"""Ended workers listed below a pool: the last ones say what there is to say, also of a hundred."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +61,15 @@ def fleet(view: Overview) -> tuple[FleetPool, ...]:
 
 
 def _in_order(workers: Sequence[WorkerView]) -> tuple[WorkerView, ...]:
-    """Live ones first and each where it was before: by start, so that no row moves while it lives."""
-    return tuple(sorted(workers, key=lambda worker: (worker.stopped_at is not None, worker.started_at, worker.id)))
+    """Live ones first, by their start, so that no row moves while it lives; then the last that ended."""
+    live = sorted((one for one in workers if one.stopped_at is None), key=lambda worker: (worker.started_at, worker.id))
+    return (*live, *ended_workers(workers)[:ENDED_SHOWN])
+
+
+def ended_workers(workers: Iterable[WorkerView]) -> list[WorkerView]:
+    """Those that ended, the last one first."""
+    ended = [(worker.stopped_at, worker.id, worker) for worker in workers if worker.stopped_at is not None]
+    return [worker for _, _, worker in sorted(ended, key=lambda entry: entry[:2], reverse=True)]
 
 
 def pool_name(pool: PoolView, pools: Sequence[PoolView]) -> str:

@@ -6,8 +6,8 @@ from datetime import datetime, tzinfo
 
 from pgq_core.domain.snapshot import Overview, PoolView, WorkerView
 from pgq_tui.view_model.detail import Detail, Fact, Section, TextSection
-from pgq_tui.view_model.figures import format_bytes, format_exact, format_percent
-from pgq_tui.view_model.fleet import exit_words, pool_state, worker_state
+from pgq_tui.view_model.figures import format_bytes, format_exact, format_percent, plural
+from pgq_tui.view_model.fleet import exit_words, pool_state, short_worker_name, worker_state
 from pgq_tui.view_model.glyphs import UNICODE, Glyphs
 from pgq_tui.view_model.palette import Palette, Token
 from pgq_tui.view_model.status import status_text
@@ -56,16 +56,24 @@ def worker_detail(
 
 
 def pool_detail(
-    pool: PoolView, view: Overview, palette: Palette, *, zone: tzinfo | None = None, glyphs: Glyphs = UNICODE
+    pool: PoolView,
+    view: Overview,
+    palette: Palette,
+    *,
+    ended: WorkerView | None = None,
+    output: str | None = None,
+    zone: tzinfo | None = None,
+    glyphs: Glyphs = UNICODE,
 ) -> Detail:
-    """One pool: the number wanted, the number there is, and who keeps it."""
+    """One pool: the number wanted, the number there is, who keeps it, and what the last one to end wrote."""
     now = view.taken_at
     word, words = pool_state(pool, now)
     facts = [
         Fact("state", status_text(word, palette, glyphs=glyphs, label=words)),
         Fact("host", pool.host),
         Fact("queues", ", ".join(pool.queues)),
-        Fact("wanted", f"{pool.wanted} workers of {pool.concurrency} slots, allowed {pool.minimum} to {pool.maximum}"),
+        Fact("wanted", f"{plural(pool.wanted, 'worker')} of {plural(pool.concurrency, 'slot')}"),
+        Fact("allowed", f"{pool.minimum} to {pool.maximum} workers"),
         Fact("alive", f"{pool.alive}, {pool.draining} of them draining"),
         Fact("restarts", str(pool.restarts), Token.RETRY if pool.restarts else Token.DIM),
     ]
@@ -74,7 +82,11 @@ def pool_detail(
     if pool.retry_at:
         facts.append(Fact("next try", format_until((pool.retry_at - now).total_seconds()), Token.RETRY))
     facts.append(_supervisor(pool, view, now, zone))
-    return Detail(f"pool {pool.name}", tuple(facts))
+    sections: tuple[Section, ...] = ()
+    if ended is not None and output:
+        words = f"last output of {short_worker_name(ended)}, {exit_words(ended) or 'ended'}"
+        sections = (TextSection(words, output, Token.DIM),)
+    return Detail(f"pool {pool.name}", tuple(facts), sections)
 
 
 def _supervisor(pool: PoolView, view: Overview, now: datetime, zone: tzinfo | None) -> Fact:

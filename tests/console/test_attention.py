@@ -128,3 +128,19 @@ def test_a_draining_worker_does_not_count_against_its_pool() -> None:
     pool = replace(POOL, wanted=1, alive=2, draining=1)
 
     assert needs_attention(replace(WELL, pools=(pool,))) == []
+
+
+def test_many_crashes_of_a_pool_are_one_finding() -> None:
+    crashed = [replace(WORKER, id=f"h-mail-{n}", state="crashed", stopped_at=ago(seconds=n)) for n in range(1, 9)]
+
+    found = needs_attention(replace(WELL, workers=(WORKER, *crashed)))
+
+    assert [(one.subject, one.text) for one in found] == [
+        ("pool mail", "8 workers crashed, the last 1s ago: no reason known")
+    ]
+
+
+def test_a_crash_loop_says_it_alone() -> None:
+    found = needs_attention(replace(CRASH_LOOP, workers=CRASHED.workers))
+
+    assert [one.subject for one in found] == ["pool mail"]

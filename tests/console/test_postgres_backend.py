@@ -230,6 +230,20 @@ async def test_the_console_says_that_the_database_is_lost_and_comes_back_by_itse
             await shows(pilot, "✓ live")
 
 
+async def test_the_console_leaves_at_once_though_the_server_is_silent(dsn: str) -> None:
+    async with network_to(dsn) as network, backend_on(network.address) as backend:
+        app = console(backend)  # type: ignore[arg-type]  # the real one
+
+        async with app.run_test(size=(120, 36)) as pilot:
+            await shows(pilot, "✓ live")
+            network.swallow()
+            await pilot.pause(0.3)
+            started = time.monotonic()
+            await pilot.press("q")
+
+        assert time.monotonic() - started < 2 * SOON
+
+
 async def test_two_consoles_that_press_plus_get_two_workers(dsn: str) -> None:
     async with plain(dsn) as conn, backend_on(dsn) as one, backend_on(dsn) as other:
         await add_pool(conn, wanted=2)

@@ -14,6 +14,7 @@ import psycopg
 import pytest
 
 from tests.console.terminal import ROOT, Terminal
+from tests.supervisor.support import Host, pool
 from tests.support.zoo import add_dead_letter
 
 pytestmark = pytest.mark.system
@@ -219,3 +220,27 @@ def test_pictures_are_the_same_every_time(tmp_path: Path) -> None:
     for name in names:
         assert (one / name).read_text() == (other / name).read_text()
         assert "emails" in (one / name).read_text()
+
+
+def test_plus_brings_one_more_worker_and_minus_drains_one(terminal: Terminal, dsn: str, tmp_path: Path) -> None:
+    host = Host(dsn, tmp_path)
+    try:
+        host.supervise(pool("web", wanted=1))
+        host.until_running(1)
+        terminal.run_console("--dsn", dsn)
+        terminal.wait_for("live")
+        terminal.type("6")
+        terminal.wait_for("pool web", "1/1")
+
+        terminal.type("+")
+        terminal.wait_for("wants 2 workers", "2/2")
+        host.until_running(2)
+        terminal.type("-")
+        terminal.wait_for("wants 1 worker", "1/1")
+        host.until_running(1)
+
+        terminal.type("q")
+        assert terminal.left() == 0
+        assert len(host.workers()) == 1, "the workers of another supervisor live on"
+    finally:
+        host.close()
