@@ -89,8 +89,18 @@ def storable_result(value: object, *, max_bytes: int = MAX_BYTES) -> tuple[str |
     return text.decode(), None
 
 
+_QUICK_SIZE: Final = 64 * 1024
+_LONG_NUMBER: Final = re.compile(rb"[0-9]{18}|[0-9][eE]")
+"""Where orjson may round: integers beyond 64 bits. They are read exactly, and so is what only looks like one."""
+
+
 def decode(text: str | bytes) -> JSON:
     """The value of JSON text, integers exact. Raises InvalidPayload for what plain SQL may hold and Python cannot."""
+    try:
+        if len(text) < _QUICK_SIZE and not _LONG_NUMBER.search(text if isinstance(text, bytes) else text.encode()):
+            return orjson.loads(text)
+    except ValueError:  # orjson is stricter about nesting and size; the exact way decides
+        pass
     try:
         return json.loads(text)
     except RecursionError:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from psycopg import AsyncConnection, AsyncCursor, Connection
-from psycopg.rows import class_row, scalar_row
+from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor
+from psycopg.rows import class_row, no_result, scalar_row
 
 from pgq_core.sql import composed_query
 
@@ -69,10 +69,27 @@ class Statement(Generic[T]):
     def _factory(self) -> Any:  # noqa: ANN401  # psycopg's row factories are typed per cursor
         if self.row is None or self.row in _SCALARS:
             return scalar_row
+        if issubclass(self.row, tuple):
+            return _tuple_row(self.row)
         return class_row(self.row)
 
 
 _SCALARS = frozenset((int, str, bool, float))
+
+
+def _tuple_row(row: Any) -> Any:  # noqa: ANN401  # a NamedTuple class has no type of its own
+    """Rows of a NamedTuple: still by column name, but looked up once per answer instead of once per row."""
+
+    def factory(cursor: Cursor[Any] | AsyncCursor[Any]) -> Any:  # noqa: ANN401  # as psycopg's own factories
+        names = [column.name for column in cursor.description or ()]
+        if names == list(row._fields):
+            return row._make
+        if not names:
+            return no_result
+        order = [names.index(field) for field in row._fields]
+        return lambda values: row._make([values[index] for index in order])
+
+    return factory
 
 
 class QueryGroup:

@@ -57,7 +57,7 @@ def simplified(write: Write | None, error: psycopg.Error) -> Write | None:
     words = storable(f"not storable: {first_line(error)}", limit=500)
     match write:
         case FinishedJob():
-            return replace(write, result=None, error=f"result {words}")
+            return write._replace(result=None, error=f"result {words}")
         case RescheduledJob():
             return replace(write, delay=0.0 if write.delay else write.delay, error=f"error {words}", traceback=None)
         case BuriedJob():
