@@ -88,9 +88,15 @@ class Attempt:
         payload = self.row.payload
         return payload if isinstance(payload, Unreadable) else payload.get("data", {})
 
-    def stop(self, verdict: Verdict) -> None:
-        """The first verdict stands."""
-        if self.verdict is None:
-            self.verdict = verdict
-            if self.context is not None:
-                self.context.cancelled.set()
+    def is_in_thread(self) -> bool:
+        """Whether a thread that middleware waited for still works on it."""
+        return self.future is not None and not self.future.done()
+
+    def stop(self, verdict: Verdict) -> bool:
+        """The first verdict stands; answers whether this is it."""
+        if self.verdict is not None:
+            return False
+        self.verdict = verdict
+        if self.context is not None:
+            self.context.cancelled.set()
+        return True

@@ -1,13 +1,8 @@
-"""Runs claimed jobs: coroutines on the loop, plain functions in threads, never more at a time than `concurrency`.
-
-Coroutine slots are long-lived tasks that take one job after the other: a task, a timeout or a context per job would
-cost more than a short job itself (measured: 3.8, 2.9 and 0.1 us; awaiting the handler in a slot costs 0.08 us).
-"""
+"""Runs claimed jobs: coroutines on the loop, plain functions in threads, never more at a time than `concurrency`."""
 
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -18,11 +13,12 @@ from pgq_core.handlers import Handler, Registry
 from pgq_core.queries.claims import BuriedJob, ClaimedRow
 from pgq_core.worker.attempt import Attempt, Verdict, Write
 from pgq_core.worker.calls import Calls
-from pgq_core.worker.deadlines import Deadlines
 from pgq_core.worker.endings import Endings
 from pgq_core.worker.forks import ThisProcess, end_copy
+from pgq_core.worker.limits import Place, TimeLimits
 from pgq_core.worker.marks import Marks
 from pgq_core.worker.pace import Pace
+from pgq_core.worker.slots import CoroutineSlots, Slot
 from pgq_core.worker.threads import Chunk, JobThreads
 from pgq_core.worker.transactional import is_infrastructure
 
@@ -30,8 +26,6 @@ LONGEST_LIMIT: Final = 1e9
 """Seconds. Whatever a row says, it has to fit into the shared memory."""
 LONG_TRANSACTION: Final = 300.0
 """Seconds after which an open transaction of a job is warned about: it holds back vacuum for everybody."""
-YIELD_AFTER: Final = 0.005
-"""Seconds of work without a pause after which a slot lets claims and completions have their turn."""
 
 
 class EndedJobs(Protocol):
@@ -42,17 +36,6 @@ class EndedJobs(Protocol):
     def bury(self, letter: BuriedJob) -> None: ...
 
     def release(self, rows: Iterable[ClaimedRow]) -> None: ...
-
-
-class _Slot:
-    """A place for one coroutine at a time."""
-
-    __slots__ = ("attempt", "parked", "task")
-
-    def __init__(self) -> None:
-        self.attempt: Attempt | None = None
-        self.parked: asyncio.Future[Attempt] | None = None
-        self.task: asyncio.Task[None] | None = None
 
 
 class Executor:
@@ -79,7 +62,6 @@ class Executor:
         self._marks = marks
         self._ended = ended
         self._job_timeout = job_timeout
-        self._grace = grace
         self._on_room = on_room
         self._on_stuck = on_stuck
         self._on_start = on_start
@@ -94,12 +76,12 @@ class Executor:
         self.ended = 0
         """Slots that became free since the start."""
         self._free_marks = list(range(marks.room))
-        self._slots: list[_Slot] = []
-        self._parked: list[_Slot] = []
-        self._leftovers: list[tuple[Attempt, float]] = []
+        self._slots = CoroutineSlots(self._run, self._next_attempt, on_stuck)
         self._threads = JobThreads(self._run_in_thread, self._collect)
-        self._deadlines = Deadlines(self._end_overdue)
-        self._clean_context = contextvars.copy_context()
+        self._limits = TimeLimits(
+            self._running_attempts, grace=grace, on_overdue=self._end_overdue, on_stuck=self._give_up
+        )
+        self._deadlines = self._limits.deadlines
         self._quiet = asyncio.Event()
         self._quiet.set()
 
@@ -135,14 +117,14 @@ class Executor:
 
     def cancel(self, job_ids: Collection[int]) -> None:
         """Asks running jobs to stop: a coroutine at its next await, a plain function by `context.cancelled`."""
-        for attempt, slot in self._running_attempts():
+        for attempt, place in self._running_attempts():
             if attempt.row.id in job_ids:
-                _stop(attempt, Verdict.CANCEL, slot)
+                place.stop(attempt, Verdict.CANCEL)
 
     def interrupt(self, verdict: Verdict) -> None:
         """Asks everything that runs to stop: the worker leaves, or was fenced."""
-        for attempt, slot in self._running_attempts():
-            _stop(attempt, verdict, slot)
+        for attempt, place in self._running_attempts():
+            place.stop(attempt, verdict)
 
     def give_up_threads(self) -> None:
         """Hands back what still runs in threads. Its process has to end right after: nothing stops a thread."""
@@ -161,7 +143,7 @@ class Executor:
         return self.running == 0 and not self.ready
 
     def has_busy_threads(self) -> bool:
-        return self._threads.is_busy() or any(_is_alive(attempt) for attempt, _ in self._leftovers)
+        return self._threads.is_busy() or self._limits.has_leftovers()
 
     async def wait_until_quiet(self) -> None:
         """Until nothing runs."""
@@ -170,7 +152,7 @@ class Executor:
     def dispatch(self) -> None:
         """Starts what can start."""
         while (attempt := self._next_attempt()) is not None:
-            self._give_to_slot(attempt)
+            self._slots.give(attempt)
 
     def forget(self, attempts: Iterable[Attempt]) -> None:
         """The outcomes of these attempts are written."""
@@ -222,55 +204,9 @@ class Executor:
             self._on_start(attempt)
         return attempt.deadline
 
-    def _give_to_slot(self, attempt: Attempt) -> None:
-        if self._parked:
-            parked = self._parked.pop().parked
-            if parked is not None:
-                parked.set_result(attempt)
-        else:
-            self._open_slot(attempt)
-
-    def _open_slot(self, attempt: Attempt | None) -> None:
-        slot = _Slot()
-        self._slots.append(slot)
-        slot.task = asyncio.create_task(self._serve(slot, attempt), name="pgq-slot", context=self._clean_context.copy())
-        slot.task.add_done_callback(self._see_slots_end)
-
-    async def _serve(self, slot: _Slot, attempt: Attempt | None) -> None:
-        """Runs one job after the other; makes way for a fresh task when a job has left context variables behind."""
-        resumed_at = time.monotonic()
-        while True:
-            if attempt is None:
-                attempt = self._next_attempt()
-            if attempt is None:
-                attempt = await self._park(slot)
-                resumed_at = time.monotonic()
-            await self._run(slot, attempt)
-            if attempt.finished - resumed_at > YIELD_AFTER:
-                await asyncio.sleep(0)
-                resumed_at = time.monotonic()
-            attempt = None
-            if contextvars.copy_context() != self._clean_context:
-                self._slots.remove(slot)
-                self._open_slot(self._next_attempt())
-                return
-
-    def _see_slots_end(self, task: asyncio.Task[None]) -> None:
-        """A slot ends only to make way; anything else is a fault of ours, and this process is better replaced."""
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._on_stuck(f"a slot broke down: {type(error).__name__}: {error}")
-
-    async def _park(self, slot: _Slot) -> Attempt:
-        slot.parked = asyncio.get_running_loop().create_future()
-        self._parked.append(slot)
-        try:
-            return await slot.parked
-        finally:
-            slot.parked = None
-
     # Running
 
-    async def _run(self, slot: _Slot, attempt: Attempt) -> None:
+    async def _run(self, slot: Slot, attempt: Attempt) -> None:
         slot.attempt = attempt
         deadline = self._begin(attempt)
         if 0.0 < deadline < self._deadlines.armed_for:
@@ -286,12 +222,12 @@ class Executor:
                 write = self._endings.of_value(attempt, value)
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises fails that job and nothing else
             write = self._write_of_error(attempt, error)
-            _forget_cancellation(slot)
+            slot.forget_cancellation()
         if ThisProcess.is_copy:
             end_copy()
         slot.attempt = None
         if attempt.verdict is not None:
-            _forget_cancellation(slot)
+            slot.forget_cancellation()
             if attempt.verdict is Verdict.TIMEOUT and not attempt.is_written:
                 write = self._endings.of_timeout(attempt)  # however it ended, it ended too late
         self._settle(attempt, write)
@@ -321,8 +257,8 @@ class Executor:
         attempt.write = None if attempt.verdict is Verdict.DROP else write
         self._marks.cells[2 * attempt.mark] = -attempt.row.id
         self.pace.add(attempt.handler.type, attempt.finished - attempt.started)
-        if attempt.future is not None and not attempt.future.done():
-            self._leave_over(attempt)
+        if attempt.is_in_thread():
+            self._limits.leave_over(attempt)
         self._ended.add(attempt)
 
     def _leave_slot(self) -> None:
@@ -361,7 +297,7 @@ class Executor:
         if 0.0 < deadline < self._deadlines.armed_for:
             self._deadlines.watch_from_thread(deadline)
         try:
-            attempt.write = self._clean_context.copy().run(self._calls.run_plain, attempt)
+            attempt.write = self._slots.clean_context.copy().run(self._calls.run_plain, attempt)
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises fails that job and nothing else
             attempt.write = self._write_of_error(attempt, error)
         if ThisProcess.is_copy:
@@ -391,74 +327,24 @@ class Executor:
 
     # Time limits
 
-    def _end_overdue(self, now: float) -> float | None:
-        """Stops what is over its limit; answers when to look again."""
-        following = [
-            due
-            for attempt, slot in list(self._running_attempts())
-            if attempt.deadline and not attempt.has_returned and (due := self._look_at_deadline(attempt, slot, now))
-        ]
-        self._leftovers = [(attempt, due) for attempt, due in self._leftovers if _is_alive(attempt)]
-        for attempt, due in self._leftovers:
-            if due <= now:
-                self._on_stuck(f"job {attempt.row.id} outlived its time limit and the grace in a thread")
-            else:
-                following.append(due)
-        return min(following, default=None)
-
-    def _look_at_deadline(self, attempt: Attempt, slot: _Slot | Chunk, now: float) -> float | None:
-        if now < attempt.deadline:
-            return attempt.deadline
-        if now >= attempt.deadline + self._grace:
-            self._give_up(attempt, slot)
-            return None
-        if attempt.verdict is not Verdict.TIMEOUT:
-            attempt.verdict = None  # its time is over, whatever was asked of it before
-            _stop(attempt, Verdict.TIMEOUT, slot)
-            if isinstance(slot, Chunk):
-                self._abandon(attempt, slot)
-        return attempt.deadline + self._grace
-
-    def _abandon(self, attempt: Attempt, chunk: Chunk) -> None:
+    def _end_overdue(self, attempt: Attempt, place: Place) -> None:
         """A thread cannot be stopped: its job is failed now, its slot goes to others, its end will not count."""
-        attempt.finished = time.monotonic()
-        self._settle(attempt, self._endings.of_timeout(attempt))
-        chunk.is_abandoned = True
-        self._leave_slot()
-        self._take_back(chunk.take_back())
+        if isinstance(place, Chunk):
+            attempt.finished = time.monotonic()
+            self._settle(attempt, self._endings.of_timeout(attempt))
+            place.is_abandoned = True
+            self._leave_slot()
+            self._take_back(place.take_back())
 
-    def _give_up(self, attempt: Attempt, slot: _Slot | Chunk) -> None:
-        if isinstance(slot, _Slot):
+    def _give_up(self, attempt: Attempt, place: Place | None) -> None:
+        """It still runs although its time limit and the grace are over: only the end of the process ends it."""
+        if isinstance(place, Slot):
             attempt.finished = time.monotonic()
             self._settle(attempt, self._endings.of_timeout(attempt))
         self._on_stuck(f"job {attempt.row.id} still runs although its time limit and the grace are over")
 
-    def _leave_over(self, attempt: Attempt) -> None:
-        due = time.monotonic() + self._grace
-        self._leftovers.append((attempt, due))
-        self._deadlines.watch(due)
-
-    def _running_attempts(self) -> Iterator[tuple[Attempt, _Slot | Chunk]]:
-        for slot in self._slots:
-            if slot.attempt is not None:
-                yield slot.attempt, slot
+    def _running_attempts(self) -> Iterator[tuple[Attempt, Place]]:
+        yield from self._slots.running()
         for chunk in self._threads.chunks:
             if chunk.attempt is not None:
                 yield chunk.attempt, chunk
-
-
-def _stop(attempt: Attempt, verdict: Verdict, slot: _Slot | Chunk) -> None:
-    if attempt.verdict is None:
-        attempt.stop(verdict)
-        if isinstance(slot, _Slot) and slot.task is not None:
-            slot.task.cancel()
-
-
-def _forget_cancellation(slot: _Slot) -> None:
-    """The slot lives on: a cancellation was meant for the job in it."""
-    while slot.task is not None and slot.task.cancelling():
-        slot.task.uncancel()
-
-
-def _is_alive(attempt: Attempt) -> bool:
-    return attempt.future is not None and not attempt.future.done()

@@ -24,6 +24,8 @@ from pgq_core.worker.spec import served_queues
 
 LEAVING: Final = 0.3
 """Seconds that services beside the keeper still have when the last runner is gone; they were told to stop before."""
+READY_CAP: Final = 3.0
+"""Longest pause, in seconds, after a runner that had been ready: a job killed it, and such jobs end by themselves."""
 _STDOUT: Final = 1
 
 
@@ -108,7 +110,8 @@ class ForegroundWorker:
             self._has_run = self._has_run or bool(handle.job_types)
             if self._is_final(ended):
                 return ExitCode.FAILED if ended.kind is ExitKind.REFUSED else ExitCode.DONE
-            await wait_for_any(self._stop, timeout=self._backoff.delay_after(ended))
+            pause = self._backoff.delay_after(ended)
+            await wait_for_any(self._stop, timeout=min(pause, READY_CAP) if handle.job_types else pause)
         return ExitCode.DONE
 
     async def _started(self) -> RunnerHandle | None:

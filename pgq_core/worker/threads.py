@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from pgq_core.worker.attempt import Attempt
+from pgq_core.worker.attempt import Attempt, Verdict
 
 RECLAIM_AFTER: Final = 0.02
 """Seconds after which jobs that wait behind another one in a thread are given to others."""
@@ -28,6 +28,10 @@ class Chunk:
         self.has_ended = False
         self.is_abandoned = False
         """Its slot was given to others: the job in it outlived its time limit."""
+
+    def stop(self, attempt: Attempt, verdict: Verdict) -> None:
+        """Nothing stops a thread; the function may look at its context."""
+        attempt.stop(verdict)
 
     def take_back(self) -> list[Attempt]:
         taken: list[Attempt] = []
