@@ -27,11 +27,14 @@ install: $(VENV)/project.stamp  ## Create .venv with the locked versions and bot
 demo: install  ## Open the console on a living sample system
 	@$(BIN)/pgq-tui --demo
 
+# Each process has a PostgreSQL of its own; most tests wait for processes, so one per core is not too many.
+TEST_PROCESSES ?= auto
+
 test: install  ## Run the default test suite
-	$(BIN)/pytest
+	$(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile
 
 test-all: install  ## Run every test but the torture tests
-	$(BIN)/pytest -m "not torture"
+	$(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile -m "not torture"
 
 torture: install  ## Kill, stop and starve workers and servers for minutes
 	$(BIN)/pytest -m torture --timeout=1800
