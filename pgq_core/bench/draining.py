@@ -19,7 +19,7 @@ from pgq_core.bench.readings import (
     wal_split,
 )
 from pgq_core.bench.result import Measurement
-from pgq_core.bench.statements import RelationWal, RunTimes
+from pgq_core.bench.statements import RunTimes
 from pgq_core.bench.trial import Trial
 
 _NANO = 1e-9
@@ -76,7 +76,7 @@ def drain(
             **row_costs(counters, read_counters(trial.database), times.runs),
         },
         series={"throughput": [(row.second, row.runs) for row in rates[:-1]]},  # the last second is a broken one
-        wal_by_relation=wal_per_job(wal_split(trial.database, before, after), measured),
+        wal_by_relation=wal_split(trial.database, before, after, measured),
     )
 
 
@@ -98,13 +98,6 @@ def run_percentiles(times: RunTimes) -> dict[str, float]:
     for prefix, values in (("start", times.to_start), ("finish", times.to_finish)):
         found |= {f"{prefix}_p{share}": value for share, value in zip(_SHARES, values or (), strict=False)}
     return found
-
-
-def wal_per_job(relations: Sequence[RelationWal], jobs: int) -> dict[str, float]:
-    """Bytes per job by table and index; what page images after a checkpoint added stands apart."""
-    found: dict[str, float] = {row.relation: (row.bytes - row.page_images) / jobs for row in relations}
-    images = sum(row.page_images for row in relations) / jobs
-    return found | ({"page images": images} if images else {})
 
 
 def _rate_of_first_runs(trial: Trial, jobs: int) -> float:

@@ -9,13 +9,20 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
+import psutil
 import psycopg
 from psycopg import Connection
 from psycopg.conninfo import make_conninfo
 
 from pgq_core.bench.errors import BenchFailed
 from pgq_core.bench.machine import postmaster_of
-from pgq_core.bench.statements import BenchStatements, add_wal_inspection, create_database, drop_database
+from pgq_core.bench.statements import (
+    BenchStatements,
+    add_wal_inspection,
+    create_database,
+    drop_database,
+    list_databases,
+)
 from pgq_core.database import connect_sync
 from pgq_core.embedded import EmbeddedServer
 from pgq_core.migrate import migrate
@@ -23,6 +30,7 @@ from pgq_core.migrate import migrate
 SCHEMA = "pgq_core"
 QUEUE = "bench"
 PROGRAM = "pgq bench"
+_PREFIX = "pgq_bench_"
 EMBEDDED = "bench"
 """Name of the embedded server: one of the benchmark's own, so that no console's data lies beside it."""
 
@@ -75,6 +83,13 @@ class BenchServer:
         finally:
             self._admin.close()
 
+    def drop_leftovers(self) -> None:
+        """Databases of benchmarks that were killed and could not clean up; of this machine's own server only."""
+        for name in list_databases(_PREFIX).fetch_all_sync(self._admin):
+            owner = name.removeprefix(_PREFIX).partition("_")[0]
+            if owner.isdecimal() and not psutil.pid_exists(int(owner)):
+                drop_database(name).execute_sync(self._admin)
+
     def _migrated_template(self) -> str:
         if self._template is None:
             name = self._next_name()
@@ -93,7 +108,7 @@ class BenchServer:
 
     def _next_name(self) -> str:
         self._made += 1
-        return f"pgq_bench_{os.getpid()}_{self._made}"
+        return f"{_PREFIX}{os.getpid()}_{self._made}"
 
 
 @contextlib.contextmanager
@@ -103,6 +118,8 @@ def bench_server(dsn: str | None) -> Iterator[BenchServer]:
         address = dsn if dsn is not None else stack.enter_context(EmbeddedServer(EMBEDDED).lease())
         server = BenchServer(address)
         stack.callback(server.close)
+        if dsn is None:
+            server.drop_leftovers()
         try:
             yield server
         except psycopg.errors.InsufficientPrivilege as error:

@@ -49,7 +49,6 @@ class TableCounters:
 @dataclass(frozen=True, slots=True)
 class RelationWal:
     relation: str
-    is_index: bool
     bytes: float
     page_images: float
 
@@ -133,8 +132,8 @@ class BenchStatements:
     def read_table_counters(self) -> Statement[TableCounters]:
         return self._bound("read_table_counters", TableCounters)
 
-    def read_wal_by_relation(self, start: str, stop: str) -> Statement[RelationWal]:
-        return self._bound("read_wal_by_relation", RelationWal, start=start, stop=stop)
+    def read_wal_by_relation(self, start: str, stop: str, *, window: int) -> Statement[RelationWal]:
+        return self._bound("read_wal_by_relation", RelationWal, start=start, stop=stop, window=window)
 
     def read_run_times(self) -> Statement[RunTimes]:
         return self._bound("read_run_times", RunTimes, queue=self._queue)
@@ -166,6 +165,10 @@ def create_database(name: str, template: str) -> Statement[int]:
 def drop_database(name: str) -> Statement[int]:
     text = _text("drop_database").format(database=sql.Identifier(name))
     return Statement("drop_database", text.as_string(None), {}, None, prepare=False)
+
+
+def list_databases(prefix: str) -> Statement[str]:
+    return Statement("list_databases", _text("list_databases").as_string(None), {"prefix": prefix}, str, prepare=False)
 
 
 def add_wal_inspection() -> Statement[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -92,6 +93,8 @@ def bench(
         capacity=capacity,
         producers=producers,
     )
+    # As Ctrl-C does: what was made for the benchmark has to be dropped in any case.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     out = _console()
     report = run_bench(options, Console(stderr=True), _Printer(out))
     if json_file is not None:

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import psutil
 import psycopg
 import pytest
 
@@ -174,7 +175,8 @@ def test_console_costs_a_known_share(server_dsn: str, tmp_path: Path) -> None:
     assert looked_at["tick_p50"] > 0
 
 
-def test_interrupted_benchmark_leaves_no_database_and_no_worker(server_dsn: str) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_benchmark_leaves_no_database_and_no_worker(server_dsn: str, number: signal.Signals) -> None:
     running = subprocess.Popen(
         [*PROGRAM, "--dsn", server_dsn, "bench", "--jobs", "3000", "--workers", "1", "--handler", "sleep:50"],
         stdout=subprocess.PIPE,
@@ -184,12 +186,31 @@ def test_interrupted_benchmark_leaves_no_database_and_no_worker(server_dsn: str)
         prefix = f"pgq_bench_{running.pid}_"
         eventually(lambda: _working(server_dsn, prefix), timeout=60)
 
-        running.send_signal(signal.SIGINT)
+        children = psutil.Process(running.pid).children(recursive=True)
+        running.send_signal(number)
         running.communicate(timeout=60)
     finally:
         running.kill()
 
+    assert running.returncode != 0
     assert not [name for name in databases(server_dsn) if name.startswith(prefix)]
+    assert children
+    assert not [child for child in children if child.is_running() and child.status() != psutil.STATUS_ZOMBIE]
+
+
+def test_database_of_a_killed_benchmark_is_dropped_by_the_next_one(server_dsn: str) -> None:
+    nobody = 2**22 + 7  # no process has such a number
+    with psycopg.connect(server_dsn, autocommit=True) as conn:
+        conn.execute(f"CREATE DATABASE pgq_bench_{nobody}_1")
+        conn.execute(f"CREATE DATABASE pgq_bench_{os.getpid()}_99")
+    server = BenchServer(server_dsn)
+    try:
+        server.drop_leftovers()
+        assert databases(server_dsn) == {f"pgq_bench_{os.getpid()}_99"}
+    finally:
+        server.close()
+        with psycopg.connect(server_dsn, autocommit=True) as conn:
+            conn.execute(f"DROP DATABASE pgq_bench_{os.getpid()}_99")
 
 
 def _working(server_dsn: str, prefix: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from pgq_core.bench.draining import checked_runs, wal_per_job
+from pgq_core.bench.draining import checked_runs
 from pgq_core.bench.open_loop import OpenLoop, producers_of, run_load, waits_of
 from pgq_core.bench.readings import (
     connections_of,
@@ -65,7 +65,7 @@ class Steady(Scenario):
                     **row_costs(counters, read_counters(trial.database), schedule.jobs),
                 },
                 series=load_series(trial, load),
-                wal_by_relation=wal_per_job(wal_split(trial.database, before, after), schedule.jobs),
+                wal_by_relation=wal_split(trial.database, before, after, schedule.jobs),
             )
 
     @property
