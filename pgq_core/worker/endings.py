@@ -23,6 +23,7 @@ from pgq_core.worker.clock import DatabaseClock
 _OUR_FRAMES: Final = str(Path(__file__).parent.parent)
 LONGEST_DELAY: Final = 100 * 366 * 86400.0
 """A hundred years: further ahead nobody means it, and PostgreSQL's dates end."""
+SHORTEST_SNOOZE: Final = 1.0
 
 
 class Endings:
@@ -186,9 +187,12 @@ class Endings:
         )
 
     def _snooze_seconds(self, wish: Snooze) -> float:
+        """Never at once: a snooze spends no attempt, so a time that is past would run the job without end or pause."""
         if wish.until is not None:
-            return _bounded(wish.until.timestamp() - self._clock.epoch(time.monotonic())) or 0.0
-        return _bounded((wish.delay or timedelta()).total_seconds()) or 0.0
+            delay = wish.until.timestamp() - self._clock.epoch(time.monotonic())
+        else:
+            delay = (wish.delay or timedelta()).total_seconds()
+        return max(_bounded(delay) or 0.0, SHORTEST_SNOOZE)
 
 
 def _bounded(delay: float | None) -> float | None:

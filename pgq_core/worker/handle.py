@@ -7,6 +7,7 @@ import time
 from collections import deque
 from enum import StrEnum
 
+from pgq_core.queries.upkeep import Beat
 from pgq_core.worker.child import Child
 from pgq_core.worker.exits import RunnerExit
 from pgq_core.worker.marks import Marks
@@ -105,6 +106,22 @@ class RunnerHandle:
             marks = self.marks
             self.counted = (marks.running, marks.finished, marks.failed, marks.late_writes)
         return self.counted
+
+    def beat(self) -> Beat:
+        """What is to be said of it now; measures its process."""
+        self.cpu_percent, self.rss_bytes = self.child.usage()
+        running, finished, failed, late_writes = self.counters()
+        return Beat(
+            self.worker_id,
+            self.pid,
+            self.state,
+            running,
+            finished,
+            failed,
+            late_writes,
+            self.cpu_percent,
+            self.rss_bytes,
+        )
 
     def keep_line(self, line: str) -> None:
         self._output.append(line)

@@ -11,9 +11,6 @@ import signal
 import socket
 import time
 import uuid
-from collections.abc import Callable
-from dataclasses import dataclass
-from enum import StrEnum
 from importlib.metadata import version
 from random import Random
 from typing import Any, Final
@@ -23,13 +20,14 @@ from psycopg import AsyncConnection
 from pgq_core.listener import Listener
 from pgq_core.logs import get_logger
 from pgq_core.queries import Queries
-from pgq_core.queries.upkeep import Beat, BeatRow
+from pgq_core.queries.upkeep import BeatRow
 from pgq_core.service import Pauses
 from pgq_core.settings import Settings
 from pgq_core.worker.burial import Burial
 from pgq_core.worker.child import Child
 from pgq_core.worker.clock import machine_ns
 from pgq_core.worker.desk import DatabaseDesk
+from pgq_core.worker.events import EventSink, KeeperEvent, KeeperEventKind, OutputSink
 from pgq_core.worker.exits import RunnerExit
 from pgq_core.worker.handle import Intent, RunnerHandle, RunnerState
 from pgq_core.worker.inquest import exit_of
@@ -43,32 +41,6 @@ OVERDUE_MARGIN: Final = 1.0
 """Seconds that a runner has, after a job's time limit and the grace, to give itself up before its keeper does."""
 _CLOSING: Final = 0.5
 _WATCH_INTERVAL: Final = 0.5
-
-
-class KeeperEventKind(StrEnum):
-    SPAWNED = "spawned"
-    READY = "ready"
-    DRAINING = "draining"
-    SUSPENDED = "suspended"
-    RESUMED = "resumed"
-    EXITED = "exited"
-    WANTED = "wanted"
-    """An operator wants something of this worker: detail is 'drain', 'stop' or 'restart'; the keeper carries it out."""
-    WAKE = "wake"
-    """A word came over the schema's channel: detail is the word."""
-    DATABASE_LOST = "database_lost"
-    DATABASE_BACK = "database_back"
-
-
-@dataclass(frozen=True, slots=True)
-class KeeperEvent:
-    kind: KeeperEventKind
-    handle: RunnerHandle | None = None
-    detail: str = ""
-
-
-EventSink = Callable[[KeeperEvent], None]
-OutputSink = Callable[[RunnerHandle, str, str], None]
 
 
 class Keeper:
@@ -293,7 +265,7 @@ class Keeper:
         if not handles:
             return
         sent = machine_ns()
-        rows = await self._queries.beat_workers([_beat_of(handle) for handle in handles.values()]).fetch_all(conn)
+        rows = await self._queries.beat_workers([handle.beat() for handle in handles.values()]).fetch_all(conn)
         for row in rows:
             handle = handles[row.id]
             if handle.state is RunnerState.EXITED:  # it ended while the beat was under way
@@ -377,19 +349,3 @@ class Keeper:
     def _tell(self, kind: KeeperEventKind, handle: RunnerHandle | None, detail: str = "") -> None:
         if self._on_event is not None:
             self._on_event(KeeperEvent(kind, handle, detail))
-
-
-def _beat_of(handle: RunnerHandle) -> Beat:
-    handle.cpu_percent, handle.rss_bytes = handle.child.usage()
-    running, finished, failed, late_writes = handle.counters()
-    return Beat(
-        handle.worker_id,
-        handle.pid,
-        handle.state,
-        running,
-        finished,
-        failed,
-        late_writes,
-        handle.cpu_percent,
-        handle.rss_bytes,
-    )
