@@ -200,7 +200,7 @@ async def test_python_calls_per_job_stay_few(counted: CountingDatabase, registry
 
     per_job = (await calls_for(many) - await calls_for(few)) / (many - few)
 
-    assert per_job <= 150, per_job  # measured on Python 3.11: 118
+    assert per_job <= 110, per_job  # measured: 90 on Python 3.11, 89 on 3.12
 
 
 class counted_calls:  # noqa: N801 - a context manager that reads as a phrase
@@ -230,4 +230,4 @@ def test_python_calls_per_enqueued_job_stay_few(registry: Registry) -> None:
 
     per_job = (calls_for(1100) - calls_for(100)) / 1000
 
-    assert per_job <= 45, per_job  # measured on Python 3.11: 35
+    assert per_job <= 42, per_job  # measured: 35 on Python 3.11 and 3.12
