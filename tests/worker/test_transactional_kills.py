@@ -34,10 +34,9 @@ def kill_at_random_moments(database: QueueDatabase, workers: Workers, *, kills: 
         if not database.all("SELECT FROM jobs LIMIT 1"):
             break
         victim = random.choice(started)
-        pid = victim.runner_pid
+        victim.wait_until_ready()
         time.sleep(random.uniform(0.0, 0.3))  # the random moment itself
-        os.kill(pid, signal.SIGKILL)
-        eventually(lambda pid=pid, victim=victim: victim.runner() is not None and victim.runner_pid != pid, timeout=60)  # type: ignore[misc]  # binds
+        os.kill(victim.runner_pid, signal.SIGKILL)
 
     eventually(lambda: not database.all("SELECT FROM jobs LIMIT 1"), timeout=120)
     assert database.value("SELECT count(*) FROM effects") == jobs
