@@ -1,4 +1,4 @@
-"""Bearer tokens: made once, kept as a hash, looked up with each request and remembered for a few seconds."""
+"""Bearer tokens: made once, kept as a hash, looked up with each request and remembered for two seconds."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pgq_core.queries import Queries
 from pgq_core.queries.tokens import TokenRow
 
 PREFIX: Final = "pgq_"
-REMEMBERED_FOR: Final = 5.0
+REMEMBERED_FOR: Final = 2.0
 """Seconds for which a token goes on to be accepted after it was revoked."""
 _MOST_REMEMBERED: Final = 1000
 _LONGEST_TOKEN: Final = 200

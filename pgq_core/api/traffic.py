@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics
 from starlette.types import Scope
 
 from pgq_core.logs import get_logger
@@ -18,6 +18,7 @@ class Traffic:
     """Counts of one process, unlike the metrics of jobs, which are those of the database."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
+        disable_created_metrics()  # a second time series beside each of these, which nobody asks for
         self._requests = Counter(
             "http_requests", "Requests answered by this process.", ["method", "route", "status"], registry=registry
         )

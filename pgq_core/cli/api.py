@@ -135,7 +135,7 @@ def create(
 
 @tokens.command()
 def revoke(ctx: typer.Context, name: Annotated[str, typer.Argument(help="Its name.")]) -> None:
-    """Take a token back for good. Servers stop accepting it within five seconds."""
+    """Take a token back for good. Servers stop accepting it within two seconds."""
 
     async def work(session: Session) -> None:
         from pgq_core.api.tokens import revoke_token

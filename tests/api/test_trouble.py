@@ -1,0 +1,184 @@
+"""The database is slow, locked or away; the server is stopped: bounded answers, and no half of anything."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import socket
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import psycopg
+import pytest
+
+from tests.api.server import ApiProcess, api_on, is_problem
+from tests.console.network import Network
+from tests.support.queue_database import QueueDatabase
+from tests.support.waiting import eventually, eventually_async
+
+TIMEOUT = 1.5
+DEPTH = 'jobs_depth{queue="default",status="pending"} 1.0'
+SOON = TIMEOUT + 6.0
+"""An upper bound for a busy machine; the wait itself is `TIMEOUT`."""
+
+
+@pytest.fixture
+async def network(api_dsn: str) -> AsyncIterator[Network]:
+    network = Network(api_dsn)
+    await network.open()
+    yield network
+    await network.close()
+
+
+@pytest.fixture
+def server(api_dsn: str, tmp_path: Path) -> Iterator[ApiProcess]:
+    with api_on(api_dsn, tmp_path, PGQ_API_TIMEOUT=str(TIMEOUT)) as started:
+        yield started
+
+
+@contextlib.asynccontextmanager
+async def api_behind(network: Network, directory: Path) -> AsyncIterator[ApiProcess]:
+    """Started from a thread: the network is served by this loop."""
+    starting = api_on(network.address, directory, ready=False, PGQ_API_TIMEOUT=str(TIMEOUT))
+    server = await asyncio.to_thread(starting.__enter__)
+    try:
+        yield server
+    finally:
+        await asyncio.to_thread(starting.__exit__, None, None, None)
+
+
+def body_of(key: str) -> dict[str, object]:
+    return {"type": "a", "idempotency_key": key}
+
+
+async def test_a_locked_table_is_answered_by_503_and_recovered_from_at_once(
+    server: ApiProcess, database: QueueDatabase
+) -> None:
+    limits = httpx.Limits(max_connections=None)
+    async with httpx.AsyncClient(base_url=server.url, timeout=60, limits=limits) as client:
+        async with await psycopg.AsyncConnection.connect(database.dsn) as lock:
+            await lock.execute("LOCK TABLE jobs IN ACCESS EXCLUSIVE MODE")
+            began_at = time.monotonic()
+            posts = [asyncio.create_task(client.post("/jobs", json=body_of(f"k-{n}"))) for n in range(200)]
+            alive = await client.get("/healthz")
+            await eventually_async(lambda: _is(client, "/readyz", 503), interval=0.1)
+            answers = await asyncio.gather(*posts)
+            took = time.monotonic() - began_at
+            await lock.rollback()
+
+        assert alive.status_code == 200
+        assert took < SOON
+        assert all(is_problem(answer, 503) and int(answer.headers["retry-after"]) > 0 for answer in answers)
+        assert (await client.post("/jobs", json=body_of("k-0"))).status_code in (200, 201)
+        await eventually_async(lambda: _is(client, "/readyz", 200), interval=0.1)
+        assert database.value("SELECT count(*) FROM jobs") == 1
+
+
+async def test_a_database_that_is_away_is_found_again(
+    network: Network, tmp_path: Path, database: QueueDatabase
+) -> None:
+    async with api_behind(network, tmp_path) as server:
+        async with httpx.AsyncClient(base_url=server.url, timeout=60) as client:
+            await eventually_async(lambda: _is(client, "/readyz", 200), interval=0.1)
+            assert (await client.post("/jobs", json=body_of("before"))).status_code == 201
+            await eventually_async(lambda: _shows(client, DEPTH), interval=0.1)
+
+            network.cut()
+            for method, path in (("POST", "/jobs"), ("GET", "/jobs/1"), ("GET", "/queues"), ("GET", "/dead-jobs")):
+                refused = await client.request(method, path, json=body_of("during") if method == "POST" else None)
+                assert is_problem(refused, 503)
+            assert (await client.get("/healthz")).status_code == 200
+            await eventually_async(lambda: _is(client, "/readyz", 503), interval=0.1)
+            await eventually_async(lambda: _shows(client, "database_up 0.0"), interval=0.1)
+            assert await _shows(client, DEPTH)
+
+            network.mend()
+            await eventually_async(lambda: _is(client, "/readyz", 200), interval=0.1)
+            assert (await client.post("/jobs", json=body_of("during"))).status_code == 201
+
+
+async def test_a_database_that_falls_silent_holds_nobody_up(
+    network: Network, tmp_path: Path, database: QueueDatabase
+) -> None:
+    async with api_behind(network, tmp_path) as server:
+        async with httpx.AsyncClient(base_url=server.url, timeout=60) as client:
+            await eventually_async(lambda: _is(client, "/readyz", 200), interval=0.1)
+            await client.get("/jobs/1")
+            network.swallow()
+            began_at = time.monotonic()
+            answers = await asyncio.gather(
+                *(client.get(path) for path in ("/jobs/1", "/jobs/2", "/queues", "/metrics", "/healthz"))
+            )
+
+            assert [answer.status_code for answer in answers] == [503, 503, 503, 200, 200]
+            assert time.monotonic() - began_at < SOON
+            network.mend()
+
+
+def test_a_server_starts_before_its_database(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as held:
+        closed = f"postgresql://127.0.0.1:{held.getsockname()[1]}/x?connect_timeout=2"
+    with api_on(closed, tmp_path, ready=False) as server:
+        assert httpx.get(f"{server.url}/healthz").status_code == 200
+        assert is_problem(httpx.get(f"{server.url}/readyz"), 503)
+        assert is_problem(httpx.post(f"{server.url}/jobs", json={"type": "a"}, timeout=20), 503)
+
+
+def test_sigterm_lets_a_request_end_and_loses_nothing(server: ApiProcess, database: QueueDatabase) -> None:
+    """A job is being inserted, held up by a lock, when the server is told to stop."""
+    answers: list[httpx.Response] = []
+    with psycopg.connect(database.dsn) as lock:
+        lock.execute("LOCK TABLE jobs IN SHARE MODE")
+        post = threading.Thread(
+            target=lambda: answers.append(httpx.post(f"{server.url}/jobs", json=body_of("k"), timeout=30))
+        )
+        post.start()
+        eventually(lambda: database.value("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"))
+        server.process.send_signal(signal.SIGTERM)
+        eventually(lambda: server.events("api_stopping"))
+        lock.rollback()
+    post.join(30)
+
+    assert server.process.wait(20) == 0
+    assert answers[0].status_code == 201
+    assert database.job(answers[0].json()["id"]) is not None
+
+
+def test_an_idle_server_ends_at_once(api_dsn: str, tmp_path: Path, database: QueueDatabase) -> None:
+    with api_on(api_dsn, tmp_path) as server, httpx.Client(base_url=server.url) as client:
+        client.get("/queues")  # and keeps its connection open
+
+        assert server.stop(signal.SIGINT) == 0
+
+
+def test_who_hangs_up_leaves_no_half_state(server: ApiProcess, database: QueueDatabase) -> None:
+    """The insert that waits for a lock goes on when its client is gone, and its connection serves the next one."""
+    where = urlsplit(server.url)
+    text = b'{"type": "a", "idempotency_key": "left"}'
+    head = (
+        f"POST /jobs HTTP/1.1\r\nHost: {where.netloc}\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(text)}\r\n\r\n"
+    )
+    with psycopg.connect(database.dsn) as lock:
+        lock.execute("LOCK TABLE jobs IN SHARE MODE")
+        with socket.create_connection((where.hostname, where.port or 0)) as connection:
+            connection.sendall(head.encode() + text)
+            eventually(lambda: database.value("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"))
+        lock.rollback()
+
+    eventually(lambda: database.value("SELECT count(*) FROM jobs") == 1)
+    again = httpx.post(f"{server.url}/jobs", json={"type": "a", "idempotency_key": "left"})
+    assert (again.status_code, again.json()["created"]) == (200, False)
+
+
+async def _is(client: httpx.AsyncClient, path: str, status: int) -> bool:
+    return (await client.get(path)).status_code == status
+
+
+async def _shows(client: httpx.AsyncClient, line: str) -> bool:
+    return line in (await client.get("/metrics")).text.splitlines()
