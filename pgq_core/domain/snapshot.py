@@ -78,6 +78,11 @@ class WorkerView:
     is_stale: bool
     version: str | None = None
 
+    @property
+    def runs(self) -> int:
+        """Attempts that ended here; `finished` counts those that ended well."""
+        return self.finished + self.failed
+
 
 @dataclass(frozen=True, slots=True)
 class PoolView:

@@ -25,7 +25,7 @@ def worker_detail(
 ) -> Detail:
     """One process: what it does, what it costs, how it ended, what it wrote last."""
     state = worker_state(worker)
-    share = worker.failed / worker.finished if worker.finished else None
+    share = worker.failed / worker.runs if worker.runs else None
     facts = [
         Fact("state", status_text("ok" if state == "running" else state, palette, glyphs=glyphs, label=state)),
         Fact("pool", f"{worker.pool or '(none)'} on {worker.host}"),
@@ -34,7 +34,7 @@ def worker_detail(
         Fact(
             "running", f"{worker.running} of {worker.concurrency} slots", Token.RUNNING if worker.running else Token.DIM
         ),
-        Fact("runs", f"{format_exact(worker.finished)}, {format_percent(share)} of them failed"),
+        Fact("runs", f"{format_exact(worker.runs)}, {format_percent(share)} of them failed"),
         Fact("cost", f"cpu {_cpu(worker.cpu_percent)}  memory {format_bytes(worker.rss_bytes)}"),
         Fact("started", f"{format_stamp(worker.started_at, zone)}, {format_age(now - worker.started_at)}"),
     ]

@@ -125,7 +125,7 @@ def _worker_row(worker: WorkerView, now: datetime, put: Put, palette: Palette, g
             bar_text(_share(worker.running, worker.concurrency) if is_live else 0, LOAD_WIDTH, palette, glyphs=glyphs),
             _cpu(worker.cpu_percent if is_live else None, put),
             _memory(worker.rss_bytes if is_live else None, put),
-            put(format_count(worker.finished), Token.TEXT if worker.finished else Token.DIM),
+            put(format_count(worker.runs), Token.TEXT if worker.runs else Token.DIM),
             _failures(worker, put),
             put(format_span(lived), Token.DIM),
             put(format_coarse(now - worker.heartbeat_at), Token.FAILED if worker.is_stale and is_live else Token.DIM),
@@ -187,9 +187,9 @@ def _memory(size: int | None, put: Put) -> Text:
 
 
 def _failures(worker: WorkerView, put: Put) -> Text:
-    if not worker.finished:
+    if not worker.runs:
         return put(MISSING, Token.DIM)
-    share = worker.failed / worker.finished
+    share = worker.failed / worker.runs
     return put(
         format_percent(share, unit=""), Token.RETRY if share >= MANY_FAILURES else Token.TEXT if share else Token.DIM
     )
