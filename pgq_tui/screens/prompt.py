@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
@@ -41,6 +42,16 @@ class PromptInput(Input):
         self.value = value
         self.cursor_position = len(value)
         self.focus()
+
+    def on_paste(self, event: events.Paste) -> None:
+        """Take of a long text what there is room for; the field itself would take nothing and not say so."""
+        line = next(iter(event.text.splitlines()), "")
+        room = _LONGEST - len(self.value) + len(self.selected_text)
+        if len(line) > room:
+            event.prevent_default()
+            event.stop()
+            self.replace(line[:room], *self.selection)
+            self.notify(f"pasted the first {room:,} of {len(line):,} characters", severity="warning", markup=False)
 
     def action_leave(self) -> None:
         self.post_message(self.Left())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 
 import pytest
+from textual import events
 from textual.binding import Binding
 
 from pgq_tui.app import SCREEN_TYPES, PgqApp
@@ -12,8 +13,10 @@ from pgq_tui.command_line import CommandLineError, parse_command
 from pgq_tui.command_list import COMMANDS, GROUPS, SCREENS
 from pgq_tui.commands import bindings, commands_on, find_by_word, help_rows, key_hints
 from pgq_tui.palette_commands import ConsoleCommands
+from pgq_tui.screens.prompt import PromptInput
 from pgq_tui.widgets.help_overlay import HelpOverlay
 from tests.console.stage import FakeBackend, console, screen_text, settle, shows
+from tests.console.terminal import ROOT
 from tests.tui.stage import HOSTILE
 
 SIZE = (120, 36)
@@ -145,6 +148,7 @@ async def test_the_palette_goes_to_a_queue_by_its_name() -> None:
         ("theme pink", "there is no theme 'pink'"),
         ("frobnicate", "there is no command 'frobnicate'"),
         ("r", "'r' may be"),
+        ("replay", "replay works on 5 Dead letters"),
         ("[/x]", "there is no command '[/x]'"),
     ],
 )
@@ -229,3 +233,28 @@ async def test_tabs_and_hints_can_be_clicked() -> None:
 
         await settle(pilot, until=lambda: isinstance(app.screen, HelpOverlay))
         assert "Help: Queues" in screen_text(app)
+
+
+async def test_of_a_paste_that_is_too_long_the_first_part_is_kept() -> None:
+    app = console(FakeBackend())
+
+    async with app.run_test(size=SIZE, notifications=True) as pilot:
+        await pilot.press("3")
+        await shows(pilot, "✓ live")
+        await pilot.press("slash")
+        field = app.console_screen.query_one(PromptInput)
+        field.post_message(events.Paste("[%'\\" * 2_500 + "\nand another line"))
+
+        await shows(pilot, "pasted the first 2,000 of 10,000 characters")
+
+        assert field.value == "[%'\\" * 500
+
+
+def test_the_documentation_lists_every_command_with_its_key_and_words() -> None:
+    page = (ROOT / "docs" / "console.md").read_text()
+
+    for one in COMMANDS:
+        line = next((line for line in page.splitlines() if line.endswith(f"| {one.description} |")), None)
+        assert line is not None, f"{one.id} is not in docs/console.md"
+        assert not one.keys or f"| `{one.shown}` |" in line
+        assert all(f"`:{word}" in line for word in one.words)
