@@ -65,7 +65,7 @@ def _shown(name: str, value: object) -> str:
         return without_password(str(value))
     if isinstance(value, tuple):
         return ",".join(str(part) for part in value)
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
 def without_password(dsn: str) -> str:

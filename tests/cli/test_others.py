@@ -165,6 +165,7 @@ def test_doctor_checks_the_database_and_tells_where_settings_come_from(
     assert origins["queues"] == ("a,b", "environment QUEUE")
     assert origins["db_schema"] == ("pgq_core", "flag")
     assert origins["grace"] == ("30", "default")
+    assert origins["resolved_dead_letters_kept"] == ("2592000", "default")
     checks = {check["check"]: check["verdict"] for check in report.json["checks"]}
     assert checks == {
         **dict.fromkeys(("connection", "server", "schema", "plain SQL", "rights", "writable", "pooler", "clock"), "ok"),
