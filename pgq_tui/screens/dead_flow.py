@@ -135,8 +135,8 @@ class DeadFlow(ListScreen):
 
     def _discard_question(self, chosen: Chosen) -> Confirmation:
         count = len(chosen.ids)
-        what = "It is" if count == 1 else f"{plural(count, 'dead letter')} are"
-        effect = f"{what} given up for good. z takes it back until retention deletes them."
+        what, them = ("It is", "it") if count == 1 else (f"{plural(count, 'dead letter')} are", "them")
+        effect = f"{what} given up for good. z takes it back until retention deletes {them}."
         return Confirmation(
             "Discard", effect, "discard", _lines(chosen), count, challenge=str(count) if count > 1 else ""
         )
