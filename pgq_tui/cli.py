@@ -110,7 +110,7 @@ def supervise(
 @app.command()
 def screenshots(
     directory: Annotated[Path, typer.Option(metavar="DIR", help="Where the pictures go.")] = Path("screenshots"),
-    only: Annotated[str | None, typer.Option(metavar="SCREEN", help="One screen, such as dash.")] = None,
+    only: Annotated[str | None, typer.Option(metavar="SCREEN", help="One picture, such as dashboard.")] = None,
 ) -> None:
     """Draw all screens as pictures, from a shop that stands still."""
     from pgq_tui.pictures.camera import take_pictures

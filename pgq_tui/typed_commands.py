@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pgq_core.domain.snapshot import PoolView
 from pgq_tui.command_line import CommandLine, CommandLineError
+from pgq_tui.command_list import SCREENS
 from pgq_tui.messages import GoTo
 from pgq_tui.screens.console_screen import ConsoleScreen
 from pgq_tui.screens.list_screen import ListScreen
@@ -19,6 +20,9 @@ async def typed_with_arguments(screen: ConsoleScreen, typed: CommandLine) -> boo
     if not typed.arguments:
         if typed.command.id in {"resume", "scale_to"}:
             raise CommandLineError(f"write :{typed.command.words[0]} {typed.command.argument}")
+        if not typed.command.is_on(screen.ID):
+            places = ", ".join(f"{one.number} {one.title}" for one in SCREENS if typed.command.is_on(one.id))
+            raise CommandLineError(f"{typed.command.title} works on {places}")
         return False
     if typed.command.is_mutating and not screen.session.can_write:
         raise CommandLineError(screen.why_not())

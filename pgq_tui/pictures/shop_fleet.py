@@ -47,7 +47,7 @@ def shop_pools() -> list[PoolView]:
             concurrency=4,
             state="crash_loop",
             restarts=6,
-            state_detail="killed by SIGKILL 6 times in 2 minutes",
+            state_detail="SIGKILL 6 times in 2 minutes",
             retry_at=NOW + timedelta(seconds=32),
         ),
         _pool("mail", "emails", wanted=2, alive=2),

@@ -40,7 +40,7 @@ def shop_queues() -> list[QueueView]:
             paused_at=ago(minutes=9, seconds=2),
             paused_by="ada",
             capacity=8,
-            pause_reason="tax service is down until 12:30",
+            pause_reason="tax service down until 12:30",
             pending=Count(371),
             dead=Count(14),
             rate_in=0.7,

@@ -10,7 +10,7 @@ from textual.binding import BindingType
 from pgq_core.domain.snapshot import Overview, PoolView
 from pgq_tui.commands import bindings
 from pgq_tui.messages import GoTo
-from pgq_tui.screens.console_screen import FRAME_AND_HEADER
+from pgq_tui.screens.framed_screen import FRAME_AND_HEADER
 from pgq_tui.screens.pause_flow import PauseFlow
 from pgq_tui.screens.scale_flow import ScaleFlow
 from pgq_tui.view_model.attention import Severity, troubled_queues

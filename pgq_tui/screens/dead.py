@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.message import Message
 
 from pgq_core.domain.filters import DeadLetterFilters
-from pgq_core.domain.snapshot import Count, DeadGroup, DeadLetterDetail, DeadLetterView, Overview
+from pgq_core.domain.snapshot import DeadGroup, DeadLetterView, Overview
 from pgq_tui.command_list import Command
 from pgq_tui.commands import bindings
 from pgq_tui.screens.dead_flow import DeadFlow
+from pgq_tui.screens.dead_look import DeadArrived, DeadQuestion, look_at
 from pgq_tui.screens.session import Session
 from pgq_tui.view_model.dead_table import GROUP_COLUMNS, LETTER_COLUMNS, group_key, group_row, letter_row
 from pgq_tui.view_model.detail import Detail, detail_plain
@@ -27,29 +27,6 @@ from pgq_tui.view_model.times import format_age
 from pgq_tui.widgets.detail_pane import DetailPane
 from pgq_tui.widgets.row_table import RowTable
 from pgq_tui.widgets.text_dialog import TextDialog
-
-MEMBERS_SHOWN = 20
-
-
-@dataclass(frozen=True, slots=True)
-class DeadQuestion:
-    """What was asked: an answer to another question than the present one is not shown."""
-
-    filters: DeadLetterFilters
-    before: int | None
-    is_grouped: bool
-
-
-@dataclass
-class DeadArrived(Message):
-    """One answer: a page of letters or all groups, and the detail of the selected row."""
-
-    question: DeadQuestion
-    letters: tuple[DeadLetterView, ...]
-    groups: tuple[DeadGroup, ...]
-    total: Count
-    letter: DeadLetterDetail | None
-    members: tuple[str, tuple[DeadLetterView, ...]] | None
 
 
 class DeadScreen(DeadFlow):
@@ -88,28 +65,8 @@ class DeadScreen(DeadFlow):
 
     async def look(self) -> None:
         question = DeadQuestion(self._filters, self._befores[-1] if self._befores else None, self._is_grouped)
-        read = self._read_groups if question.is_grouped else self._read_letters
-        self.post_message(await read(question))
+        self.post_message(await look_at(self.session.backend, question, self.table.cursor_key))
         await self.refresh_overview()
-
-    async def _read_letters(self, question: DeadQuestion) -> DeadArrived:
-        backend, selected = self.session.backend, self.table.cursor_key
-        letters = await backend.dead_letters(question.filters, question.before)
-        total = await backend.count_dead_letters(question.filters)
-        wanted = selected or (str(letters[0].id) if letters else None)
-        letter = await backend.dead_letter(int(wanted)) if wanted and wanted.isdigit() else None
-        return DeadArrived(question, letters, (), total, letter, None)
-
-    async def _read_groups(self, question: DeadQuestion) -> DeadArrived:
-        backend, selected = self.session.backend, self.table.cursor_key
-        groups = await backend.dead_groups()
-        total = await backend.count_dead_letters(DeadLetterFilters())
-        group = next((one for one in groups if group_key(one) == selected), groups[0] if groups else None)
-        members = None
-        if group is not None:
-            found = await backend.dead_letters(DeadLetterFilters(fingerprint=group.fingerprint or ""), None)
-            members = (group_key(group), found[:MEMBERS_SHOWN])
-        return DeadArrived(question, (), groups, total, None, members)
 
     def show_overview(self, overview: Overview) -> None:
         """The rows come from their own look."""

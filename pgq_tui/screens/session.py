@@ -61,7 +61,12 @@ class Session:
     @property
     def can_write(self) -> bool:
         """Whether verbs are offered at this moment."""
-        return not self.is_read_only and not self.backend.is_read_only and self.link.is_healthy
+        return not self.looks_only and self.link.is_healthy
+
+    @property
+    def looks_only(self) -> bool:
+        """Whether this console may never change anything."""
+        return self.is_read_only or self.backend.is_read_only
 
     def change_interval(self, step: int) -> float:
         """Slower (1) or faster (-1)."""

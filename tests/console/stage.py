@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -42,7 +43,7 @@ class FakeBackend:
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self.inner, name)
-        if not asyncio.iscoroutinefunction(value) or name == "close":
+        if not inspect.iscoroutinefunction(value) or name == "close":
             return value
 
         async def call(*arguments: Any) -> Any:

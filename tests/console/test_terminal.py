@@ -212,11 +212,11 @@ def test_pictures_are_the_same_every_time(tmp_path: Path) -> None:
     from pgq_tui.pictures.camera import take_pictures
 
     one, other = tmp_path / "one", tmp_path / "other"
-    take_pictures(one, only="dash")
-    take_pictures(other, only="dash")
+    take_pictures(one, only="dashboard")
+    take_pictures(other, only="dashboard")
 
     names = sorted(path.name for path in one.glob("*.svg"))
-    assert names == ["dash-160x45.svg", "dash-80x24.svg"]
+    assert names == ["dashboard-160x45.svg", "dashboard-80x24.svg"]
     for name in names:
         assert (one / name).read_text() == (other / name).read_text()
         assert "emails" in (one / name).read_text()
