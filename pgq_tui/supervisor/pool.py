@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -162,8 +163,21 @@ def _deaths(seat: RestartBackoff) -> int:
 
 def _in_words(ended: RunnerExit) -> str:
     """The reason, and the last thing the worker said before."""
-    said = next((line.strip() for line in reversed(ended.last_output) if line.strip()), "")
+    said = next((words for line in reversed(ended.last_output) if (words := _words_of(line))), "")
     return f"{ended.reason} ({said[:200]})" if said and said not in ended.reason else ended.reason
+
+
+def _words_of(line: str) -> str:
+    """What a line says about a death. Of log records only trouble of the worker itself does: jobs come and go."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return line.strip()
+    if not isinstance(record, dict) or "event" not in record:
+        return line.strip()
+    if record.get("level") in {"debug", "info"} or str(record["event"]).startswith("job_"):
+        return ""
+    return ": ".join(str(record[key]) for key in ("event", "error") if record.get(key))
 
 
 def _most_dispensable(staying: list[Member], surplus: int, busy: Mapping[str, int]) -> tuple[str, ...]:

@@ -156,6 +156,25 @@ def test_a_crash_loop_says_why_and_when_it_tries_again() -> None:
     assert health.restarts == 2
 
 
+@pytest.mark.parametrize(
+    ("last_line", "detail"),
+    [
+        ('{"job_id":9,"event":"job_dead","level":"error","error":"KeyError: 1"}', "exit code 1 (loading)"),
+        ('{"event":"worker_ready","level":"info"}', "exit code 1 (loading)"),
+        ('{"event":"loop_failed","level":"error","error":"no memory"}', "exit code 1 (loop_failed: no memory)"),
+        ('["a", 1]', 'exit code 1 (["a", 1])'),
+        ("[" * 100_000, f"exit code 1 ({'[' * 200})"),
+    ],
+)
+def test_log_records_that_say_nothing_about_a_death_are_left_out_of_its_words(last_line: str, detail: str) -> None:
+    pool = a_pool()
+    for number in range(3):
+        pool.started(f"w{number}", number)
+        pool.exited(f"w{number}", number, crash("exit code 1", "loading", last_line))
+
+    assert pool.health(3).detail == f"3 times in a row: {detail}"
+
+
 def test_a_seat_given_up_during_its_pause_stays_given_up() -> None:
     pool = ready_pool(0, 0)
     pool.exited("w1", 20.0, crash())
