@@ -68,5 +68,5 @@ def test_image_does_not_run_as_root() -> None:
 
 
 def test_worker_finds_the_sample_handlers(services: dict[str, Any]) -> None:
-    assert services["worker"]["volumes"] == ["${PGQ_APP_DIR:-./examples}:/app:ro"]
+    assert services["worker"]["volumes"] == ["${PGQ_APP_DIR:-./examples/first_steps}:/app:ro"]
     assert services["worker"]["command"][1:] == ["--app", "${PGQ_APP:-tasks.py}"]
