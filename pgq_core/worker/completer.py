@@ -160,11 +160,11 @@ class Completer:
     def _take(self) -> Batch:
         batch = Batch(is_repeated=self.is_in_trouble)
         count = 1 if self._is_careful else BATCH
-        while self._attempts and len(batch) < count:
+        for _ in range(min(count, len(self._attempts))):
             batch.add(self._attempts.popleft())
-        while self._letters and len(batch) < count:
+        for _ in range(min(count - len(batch), len(self._letters))):
             batch.letters.append((self._letters.popleft(), None))
-        while self._released and len(batch) < count:
+        for _ in range(min(count - len(batch), len(self._released))):
             batch.released.append(self._released.popleft())
         return batch
 
