@@ -14,6 +14,7 @@ from pydantic.json_schema import models_json_schema
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match
 from starlette.types import ASGIApp
 
 from pgq_core.api.bodies import field_errors
@@ -30,6 +31,7 @@ from pgq_core.domain.text import describe
 from pgq_core.errors import PgqError
 from pgq_core.logs import get_logger
 
+_ROUTES: Final = (jobs, dead_jobs, queues, health, pages)
 _BODIES: Final = (EnqueueBody, ReasonBody, BulkBody, RequeueManyBody, Problem)
 _KINDS: Final = {404: "not-found", 405: "method-not-allowed"}
 _DETAILS: Final = {404: "there is nothing at this path", 405: "this path knows other methods; see the header Allow"}
@@ -61,22 +63,29 @@ def routed(context: ApiContext) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.context = context
-    for routes in (jobs, dead_jobs, queues, health):
-        app.include_router(routes.router)
-    app.include_router(pages.router, include_in_schema=False)
+    for module in _ROUTES:
+        app.include_router(module.router, include_in_schema=module is not pages)
     for kind in (ProblemError, PgqError, psycopg.Error, RequestValidationError, HTTPException, Exception):
         app.add_exception_handler(kind, _tell)
-    app.openapi = _described(app)  # type: ignore[method-assign]  # FastAPI's documented way to extend the document
+    app.openapi = _described(app, asks_for_tokens=context.api.asks_for_tokens)  # type: ignore[method-assign]  # FastAPI's documented way to extend the document
     return app
 
 
 async def _tell(request: Request, error: Exception) -> Response:
     problem = _problem(error)
+    if problem.status == 405:  # noqa: PLR2004 - the framework knows the methods of one route, this path may have more
+        problem.headers["Allow"] = ", ".join(_methods(request))
     if problem.status == 500:  # noqa: PLR2004 - a fault of ours, told to nobody but the log
         get_logger("pgq.api").error("http_request_failed", error=describe(error), exc_info=error, path=request.url.path)
     if pages.is_page(request):
         return pages.told(request, problem)
     return problem.response()
+
+
+def _methods(request: Request) -> list[str]:
+    routes = (route for module in _ROUTES for route in module.router.routes)
+    fitting = (route for route in routes if route.matches(request.scope)[0] is not Match.NONE)
+    return sorted({method for route in fitting for method in getattr(route, "methods", None) or ()})
 
 
 def _problem(error: Exception) -> ProblemError:
@@ -97,7 +106,7 @@ def _of_parameters(error: RequestValidationError) -> list[FieldError]:
     return field_errors([{**one, "loc": tuple(one["loc"])[1:]} for one in error.errors()])
 
 
-def _described(app: FastAPI) -> Callable[[], dict[str, Any]]:
+def _described(app: FastAPI, *, asks_for_tokens: bool) -> Callable[[], dict[str, Any]]:
     """Adds the bodies, which are read by our own code, to what FastAPI finds out by itself."""
     original = app.openapi
 
@@ -110,6 +119,15 @@ def _described(app: FastAPI) -> Callable[[], dict[str, Any]]:
         schemas.update(ours.get("$defs", {}))
         for unused in ("HTTPValidationError", "ValidationError"):
             schemas.pop(unused, None)
+        if not asks_for_tokens:
+            _make_tokens_optional(document)
         return document
 
     return openapi
+
+
+def _make_tokens_optional(document: dict[str, Any]) -> None:
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            if {} not in operation.get("security", [{}]):
+                operation["security"].append({})

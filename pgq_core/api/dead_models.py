@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated
 
-from pydantic import AwareDatetime, Field, StringConstraints, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
-from pgq_core.api.models import LARGEST_ID, Answer, AnyJson, Body, CountAnswer, Id, Reason
+from pgq_core.api.models import LARGEST_ID, Answer, AnyJson, Body, CountAnswer, Id, Moment, Reason
 from pgq_core.domain.filters import NO_FINGERPRINT, DeadLetterFilters, Resolution
 from pgq_core.domain.job import DeathReason
 
@@ -28,8 +28,8 @@ class DeadJobFilter(Body):
     reason: DeathReason | None = None
     fingerprint: Text | None = None
     text: Text | None = Field(None, description="Found in the error, its class or the type; no pattern, no case.")
-    died_after: AwareDatetime | None = None
-    died_before: AwareDatetime | None = None
+    died_after: Moment | None = None
+    died_before: Moment | None = None
 
     @property
     def filters(self) -> DeadLetterFilters:

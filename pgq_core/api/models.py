@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 from datetime import datetime
 from typing import Annotated
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, StringConstraints, WithJsonSchema
 
 from pgq_core.domain.enqueue import MAX_DELAY, MAX_KEY, MAX_MAX_ATTEMPTS, MAX_NAME, MAX_TIMEOUT
 from pgq_core.domain.job import JSON, MAX_PRIORITY, MIN_PRIORITY
@@ -16,6 +18,20 @@ LARGEST_ID = 2**63 - 1
 Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)]
 Reason = Annotated[str, StringConstraints(max_length=2000, pattern=r"^[^\x00]*$")]
 Id = Annotated[int, Field(ge=1, le=LARGEST_ID)]
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+
+
+def _moment(value: object) -> datetime:
+    """ISO 8601 only: pydantic would also take any number for seconds, or milliseconds, since 1970."""
+    if isinstance(value, str) and _DATE.match(value):
+        with contextlib.suppress(ValueError):
+            moment = datetime.fromisoformat(value)
+            if moment.tzinfo is not None:
+                return moment
+    raise ValueError("has to be an ISO 8601 time with an offset")
+
+
+Moment = Annotated[datetime, PlainValidator(_moment), WithJsonSchema({"type": "string", "format": "date-time"})]
 AnyJson = Annotated[JSON, WithJsonSchema({"description": "Any JSON value."})]
 
 
@@ -36,7 +52,7 @@ class EnqueueBody(Body):
     data: AnyJson = Field(None, description="What the handler gets; absent or null counts as {}.")
     queue: Name | None = None
     priority: int = Field(0, ge=MIN_PRIORITY, le=MAX_PRIORITY, description="Higher runs first.")
-    scheduled_at: AwareDatetime | None = Field(None, description="Not before this time, with an offset.")
+    scheduled_at: Moment | None = Field(None, description="Not before this time, with an offset.")
     delay: float | None = Field(None, ge=0, le=MAX_DELAY.total_seconds(), description="Seconds from now on.")
     idempotency_key: Annotated[str, StringConstraints(min_length=1, max_length=MAX_KEY)] | None = None
     max_attempts: int | None = Field(None, ge=1, le=MAX_MAX_ATTEMPTS)

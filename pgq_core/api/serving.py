@@ -34,6 +34,7 @@ async def _serve(settings: Settings, api: ApiSettings, listening: socket.socket)
     config = uvicorn.Config(
         create_app(context),
         log_config=None,
+        log_level="warning",
         access_log=False,
         server_header=False,
         lifespan="on",

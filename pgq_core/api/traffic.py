@@ -18,7 +18,7 @@ class Traffic:
     """Counts of one process, unlike the metrics of jobs, which are those of the database."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        disable_created_metrics()  # a second time series beside each of these, which nobody asks for
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # else each of these would come twice
         self._requests = Counter(
             "http_requests", "Requests answered by this process.", ["method", "route", "status"], registry=registry
         )

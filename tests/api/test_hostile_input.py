@@ -46,6 +46,7 @@ BODIES = {
     "scheduled year 9999": JOB + '"scheduled_at": "9999-12-31T23:59:59Z"}',
     "scheduled text": JOB + '"scheduled_at": "infinity"}',
     "scheduled number": JOB + '"scheduled_at": 1e18}',
+    "scheduled seconds": JOB + '"scheduled_at": "1700000000"}',
     "scheduled no day": JOB + '"scheduled_at": "2024-02-30T00:00:00Z"}',
     "scheduled leap second": JOB + '"scheduled_at": "2016-12-31T23:59:60Z"}',
     "delay negative": JOB + '"delay": -1}',
@@ -145,6 +146,7 @@ def test_numbers_arrive_as_they_were_sent(client: httpx.Client, database: QueueD
         "total=maybe",
         "died_after=yesterday",
         "died_after=2030-01-01",
+        "died_before=0.5",
         "unknown=1",
     ],
 )
@@ -177,7 +179,7 @@ def test_a_path_that_is_none_is_a_problem_of_the_same_form(client: httpx.Client,
 
 
 def test_another_method_names_those_that_work(client: httpx.Client) -> None:
-    refused = client.put("/jobs")
+    refused = client.put("/jobs/1")
 
     assert is_problem(refused, 405)
-    assert refused.headers["allow"] == "POST"
+    assert refused.headers["allow"] == "DELETE, GET"
