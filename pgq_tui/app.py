@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from datetime import UTC
 from functools import partial
 from pathlib import PurePath
@@ -49,6 +50,7 @@ from pgq_tui.widgets.text_dialog import LONGEST_COPY, TextDialog
 SCREEN_TYPES: dict[str, type[ConsoleScreen]] = {
     screen.ID: screen for screen in (DashScreen, QueuesScreen, JobsScreen, RunsScreen, DeadScreen, WorkersScreen)
 }
+LONGEST_WAIT_TO_LEAVE = 1.5
 STYLESHEETS: list[str | PurePath] = [f"tcss/{name}.tcss" for name in ("console", "dash", "queues", "runs", "dead")]
 
 
@@ -78,6 +80,7 @@ class PgqApp(App[int]):
         suit_scrollbars(self.glyphs)
         self._bring_up = bring_up
         self._local_workers: LocalWorkers | None = None
+        self._is_brought_up = asyncio.Event()
         self._theme_choice = theme
         self._last_screen = self.DEFAULT_MODE
         self._is_leaving = False
@@ -106,6 +109,8 @@ class PgqApp(App[int]):
             self._local_workers = await bring_up()
         except (PgqError, OSError) as error:
             self.console_screen.report("workers of this host", Outcome(str(error), is_failure=True))
+        finally:
+            self._is_brought_up.set()
 
     def _leave_by_signal(self, number: signal.Signals) -> None:
         """Textual would die with the terminal in raw mode; leaving in order gives it back."""
@@ -218,13 +223,13 @@ class PgqApp(App[int]):
             await self._end(0)
             return
         self._is_leaving = True
-        workers = self._local_workers
-        count = workers.count(self.session.overview) if workers else 0
-        if workers is None or not count:
+        workers = await self._workers_brought_up()
+        view = self.session.overview
+        if workers is None or not workers.are_in_charge(view):
             await self._end(0)
             return
         choice = await self.push_screen_wait(
-            ChoiceDialog("Leave", leaving_words(count), leaving_choices(), opened_by="q")
+            ChoiceDialog("Leave", leaving_words(workers.count(view)), leaving_choices(), opened_by="q")
         )
         match choice:
             case "leave":
@@ -235,6 +240,13 @@ class PgqApp(App[int]):
                 await self._end(0)
             case _:
                 self._is_leaving = False
+
+    async def _workers_brought_up(self) -> LocalWorkers | None:
+        """Those of a supervisor that is just being started count too, but nobody waits long for it to leave."""
+        if self._bring_up is not None:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._is_brought_up.wait(), LONGEST_WAIT_TO_LEAVE)
+        return self._local_workers
 
     async def action_quit(self) -> None:
         self.action_leave()

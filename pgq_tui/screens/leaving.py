@@ -23,8 +23,16 @@ class LocalWorkers:
         workers = view.workers if view else ()
         return sum(worker.supervisor_id == self.supervisor_id and worker.stopped_at is None for worker in workers)
 
+    def are_in_charge(self, view: Overview | None) -> bool:
+        """Whether something would stay behind: a supervisor does so without workers too, to start them later."""
+        known = [one for one in (view.supervisors if view else ()) if one.host == self.host]
+        ours = [one for one in known if one.supervisor_id == self.supervisor_id and not one.is_stale]
+        return bool(ours or not known or self.count(view))
+
 
 def leaving_words(count: int) -> str:
+    if not count:
+        return "The supervisor that this console started on this host runs no worker right now."
     return f"{plural(count, 'worker')} of this host run under the supervisor that this console started."
 
 

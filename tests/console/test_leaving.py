@@ -114,6 +114,48 @@ async def test_workers_of_other_supervisors_are_nobodys_question() -> None:
     app = console_with(host)
     shop = app.session.backend.shop
     shop.workers = [replace(worker, supervisor_id="another") for worker in shop.workers]
+    shop.supervisors = [replace(one, supervisor_id="another") for one in shop.supervisors]
+
+    async with app.run_test(size=SIZE) as pilot:
+        await shows(pilot, "✓ live")
+        await pilot.press("q")
+        await settle(pilot, until=lambda: not app.is_running)
+
+
+async def test_a_supervisor_without_workers_is_asked_about_too() -> None:
+    app = console_with(Host())
+    app.session.backend.shop.workers = []
+
+    async with app.run_test(size=SIZE) as pilot:
+        await shows(pilot, "✓ live")
+        await pilot.press("q")
+        await asked(pilot)
+        await shows(pilot, "on this host runs no worker")
+
+
+async def test_a_supervisor_that_is_just_being_started_is_asked_about_too() -> None:
+    host, is_up = Host(), asyncio.Event()
+
+    async def bring_up() -> LocalWorkers:
+        await is_up.wait()
+        return await host.bring_up()
+
+    app = PgqApp(Session(FakeBackend(), interval=0.1), bring_up=bring_up, theme="pgq-dark")
+
+    async with app.run_test(size=SIZE) as pilot:
+        await shows(pilot, "✓ live")
+        await pilot.press("q")
+        is_up.set()
+        await asked(pilot)
+
+
+async def test_a_supervisor_that_does_not_come_up_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def bring_up() -> LocalWorkers | None:
+        await asyncio.Event().wait()
+        return None
+
+    monkeypatch.setattr("pgq_tui.app.LONGEST_WAIT_TO_LEAVE", 0.05)
+    app = PgqApp(Session(FakeBackend(), interval=0.1), bring_up=bring_up, theme="pgq-dark")
 
     async with app.run_test(size=SIZE) as pilot:
         await shows(pilot, "✓ live")
