@@ -95,6 +95,9 @@ def supervise(
     maintenance: Annotated[
         bool, typer.Option("--maintenance/--no-maintenance", help="Also promote, reap and prune.")
     ] = True,
+    metrics_port: Annotated[
+        int | None, typer.Option(min=0, max=65535, metavar="PORT", help="Serve /metrics for Prometheus on loopback.")
+    ] = None,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
     """Keep this host's worker pools at their wanted numbers, without a screen."""
@@ -103,7 +106,9 @@ def supervise(
     with explained(debug=debug):
         from pgq_tui.supervising import supervise_host
 
-        code = supervise_host(dsn, schema, pools=pools, host=host, with_maintenance=maintenance)
+        code = supervise_host(
+            dsn, schema, pools=pools, host=host, with_maintenance=maintenance, metrics_port=metrics_port
+        )
     raise typer.Exit(code)
 
 

@@ -16,13 +16,18 @@ def supervise_host(
     pools: Path | None = None,
     host: str | None = None,
     with_maintenance: bool = True,
+    metrics_port: int | None = None,
 ) -> int:
     """Blocks until it is told to stop; the exit code. Raises InvalidSettings, SupervisorRunning, SchemaError."""
     settings = load_settings(dsn=dsn, db_schema=schema)
     definitions = load_pools(pools or default_pools_file())
     embedded = EmbeddedName() if settings.dsn is None else None
     options = SupervisorOptions(
-        settings=settings, pools=definitions, embedded=embedded, with_maintenance=with_maintenance
+        settings=settings,
+        pools=definitions,
+        embedded=embedded,
+        with_maintenance=with_maintenance,
+        metrics_port=metrics_port,
     )
     if host:
         options = options.model_copy(update={"host": host})

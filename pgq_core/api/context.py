@@ -21,7 +21,7 @@ from pgq_core.errors import ReadOnlyRefused
 from pgq_core.handlers import Registry
 from pgq_core.inspector import Inspector
 from pgq_core.job_queue import AsyncJobQueue
-from pgq_core.metrics import MetricsService
+from pgq_core.metrics.service import MetricsService
 from pgq_core.operations import Operations, local_operator
 from pgq_core.queries import Queries
 from pgq_core.settings import Settings

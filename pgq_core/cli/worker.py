@@ -11,7 +11,10 @@ from pgq_core.cli.groups import new_command
 from pgq_core.errors import ReadOnlyRefused
 from pgq_core.logs import configure_logs
 from pgq_core.maintenance import Maintenance
+from pgq_core.metrics import metrics_server
+from pgq_core.metrics.starting import LOOPBACK
 from pgq_core.runtime import use_database
+from pgq_core.service import Service
 from pgq_core.worker import WorkerOptions, run_worker
 
 app = new_command()
@@ -40,6 +43,10 @@ def worker(
     no_maintenance: Annotated[
         bool, typer.Option("--no-maintenance", help="Leave promoting, reaping and pruning to others.")
     ] = False,
+    metrics_port: Annotated[
+        int | None, typer.Option(min=0, max=65535, metavar="PORT", help="Serve /metrics for Prometheus there.")
+    ] = None,
+    metrics_host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where to serve it.")] = LOOPBACK,
     log_format: Annotated[str | None, typer.Option(metavar="json|text", help="How log lines look.")] = None,
     log_level: Annotated[str | None, typer.Option(metavar="LEVEL", help="debug, info, warning or error.")] = None,
 ) -> None:
@@ -58,5 +65,8 @@ def worker(
     with use_database(settings) as database:
         settings = settings.model_copy(update={"dsn": database.dsn, "db_schema": database.schema})
         options = WorkerOptions(settings=settings, apps=tuple(apps), pool=pool, burst=burst, reload=reload)
-        code = run_worker(options, services=[] if no_maintenance else [Maintenance(settings)])
+        services: list[Service] = [] if no_maintenance else [Maintenance(settings)]
+        if metrics_port is not None:
+            services.append(metrics_server(settings, metrics_port, host=metrics_host))
+        code = run_worker(options, services=services)
     raise typer.Exit(code)

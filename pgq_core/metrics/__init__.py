@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pgq_core.metrics.server import MetricsServer
-from pgq_core.metrics.service import MetricsService
+from pgq_core.metrics.starting import metrics_server
 
-__all__ = ["MetricsServer", "MetricsService"]
+__all__ = ["metrics_server"]

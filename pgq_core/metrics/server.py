@@ -10,8 +10,6 @@ from pgq_core.errors import InvalidSettings
 from pgq_core.metrics.service import INTERVAL, MetricsService
 from pgq_core.settings import Settings
 
-LOOPBACK = "127.0.0.1"
-
 
 class MetricsServer:
     """A service for those who run services: reads in the background, answers scrapes from a thread of its own.
@@ -19,7 +17,7 @@ class MetricsServer:
     Takes the port at once, and raises InvalidSettings when it cannot be had.
     """
 
-    def __init__(self, settings: Settings, port: int, *, host: str = LOOPBACK, interval: float = INTERVAL) -> None:
+    def __init__(self, settings: Settings, port: int, *, host: str, interval: float = INTERVAL) -> None:
         self._service = MetricsService(settings, interval=interval)
         try:
             self._server, self._thread = start_http_server(port, addr=host, registry=self._service.registry)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, Protocol
 
 from pgq_core.embedded import EmbeddedServer
+from pgq_core.metrics import metrics_server
 from pgq_core.runtime import Database, prepare_embedded, schema_in_use
 from pgq_tui.supervisor.options import EmbeddedName, SupervisorOptions
 
@@ -48,7 +49,10 @@ async def _run(
     from pgq_tui.supervisor.supervisor import Supervisor
 
     supervisor = Supervisor(options, on_charge=on_charge)
-    companion = asyncio.create_task(beside(supervisor)) if beside else None
+    companions = [asyncio.create_task(beside(supervisor))] if beside else []
+    if options.metrics_port is not None:
+        server = metrics_server(options.settings, options.metrics_port)
+        companions.append(asyncio.create_task(server.run(asyncio.Event())))
     try:
         return await supervisor.run()
     finally:
@@ -58,7 +62,7 @@ async def _run(
             task.cancel()
         if rest:
             await asyncio.wait(rest, timeout=LEFTOVERS)
-        del companion
+        companions.clear()
 
 
 @contextlib.contextmanager
