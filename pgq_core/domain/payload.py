@@ -263,7 +263,7 @@ class _ExactWriter:
     def _key(self, key: object) -> str:
         text = key.value if isinstance(key, Enum) else key
         if not isinstance(text, str):
-            raise self._refused(f"a key is a {type(key).__name__}, JSON keys are text")
+            raise self._refused(f"a key is of type {type(key).__name__}, JSON keys are text")
         return self._text(text, what="a key")
 
     def _text(self, value: str, what: str = "text") -> str:

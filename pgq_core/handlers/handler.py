@@ -111,7 +111,7 @@ class Handler(Generic[P, R]):
     def bind(self, data: JSON) -> object:
         """The first argument for one call: the validated model, or a copy of `data`. Raises MalformedData."""
         if isinstance(data, Unreadable):
-            raise MalformedData(self.type, (("data", f"it cannot be read: {data.reason}"),))
+            raise MalformedData(self.type, (("data", data.reason),))
         if self._adapter is None:
             return copied(data)
         return self._validated(encode(data, max_bytes=_ANY_SIZE))

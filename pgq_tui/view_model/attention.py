@@ -94,7 +94,7 @@ def _unserved_queues(view: Overview) -> Iterator[Attention]:
     served = {queue for worker in view.workers if _is_live(worker) for queue in worker.queues}
     for queue in view.queues:
         if queue.pending.value and not queue.paused and not queue.unknown_types and queue.name not in served:
-            text = f"no worker serves it, {_jobs(queue.pending)} wait"
+            text = f"no worker serves it, {_jobs(queue.pending)} waiting"
             yield Attention(f"unserved {queue.name}", Severity.CRITICAL, queue.name, text, "queues", queue.name)
 
 
@@ -111,7 +111,7 @@ def _paused_queues(view: Overview) -> Iterator[Attention]:
             since = f" {format_coarse(view.taken_at - queue.paused_at)}" if queue.paused_at else ""
             by = f" by {queue.paused_by}" if queue.paused_by else ""
             reason = f', "{queue.pause_reason}"' if queue.pause_reason else ""
-            text = f"paused{since}{by}, {_jobs(queue.pending)} wait{reason}"
+            text = f"paused{since}{by}, {_jobs(queue.pending)} waiting{reason}"
             yield Attention(f"paused {queue.name}", Severity.WARNING, queue.name, text, "queues", queue.name)
 
 

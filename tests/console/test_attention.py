@@ -83,8 +83,8 @@ HELD = replace(WELL, holder_age=3600.0, holder="pid 88 (psql)")
 BROKEN = [
     (replace(WELL, server=replace(SERVER, is_read_only=True)), "database", CRITICAL, "dash", "takes no writes"),
     (queues(failure_share=0.41, last_error="timeout"), "emails", CRITICAL, "queues", "41.0% fail: timeout"),
-    (PAUSED, "emails", WARNING, "queues", 'paused 9m by ada, 5 jobs wait, "x"'),
-    (replace(WELL, workers=()), "emails", CRITICAL, "queues", "no worker serves it, 5 jobs wait"),
+    (PAUSED, "emails", WARNING, "queues", 'paused 9m by ada, 5 jobs waiting, "x"'),
+    (replace(WELL, workers=()), "emails", CRITICAL, "queues", "no worker serves it, 5 jobs waiting"),
     (queues(unknown_types=("bill",)), "emails", WARNING, "queues", "no worker knows bill"),
     (queues(oldest_pending_at=ago(minutes=6)), "emails", WARNING, "queues", "oldest waits 6m, 5 jobs pending"),
     (DEATHS, "dead letters", WARNING, "dead", "+3 in the last 1m, 12 unresolved"),

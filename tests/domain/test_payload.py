@@ -250,7 +250,7 @@ def _generator() -> Iterator[int]:
         (b"bytes", "bytes are no JSON value"),
         ({1, 2}, "a set is no JSON value"),
         ({"deep": [Broken()]}, r"a Broken is no JSON value \(at result\.deep\[0\]\)"),
-        ({Broken(): 1}, "a key is a Broken"),
+        ({Broken(): 1}, "a key is of type Broken"),
         (_generator(), "a generator is no JSON value"),
         (nested(1_000), "deeper than 200"),
         ("x" * 2_000_000, "2000002 bytes"),

@@ -235,7 +235,7 @@ def test_long_integers_reach_a_model_exactly(registry: Registry) -> None:
 def test_data_that_nobody_can_read_is_malformed(registry: Registry) -> None:
     handler = registry.handler("t")(lambda data: None)
 
-    with pytest.raises(MalformedData, match="cannot be read"):
+    with pytest.raises(MalformedData, match="data: it is nested too deep to be read"):
         handler.bind(Unreadable("it is nested too deep to be read"))
 
 
