@@ -185,8 +185,13 @@ def test_an_operator_can_replay_discard_undo_cancel_and_pause(granted: Granted) 
 STATEMENTS = {
     "pgq_producer": {"enqueues": {"extend_lease"}},
     "pgq_worker": {"enqueues": set(), "claims": set(), "upkeep": set(), "pools": set(), "schema": set()},
-    "pgq_operator": {"verbs": set(), "reads": set(), "lists": set()},
-    "pgq_reader": {"reads": set(), "lists": set()},
+    "pgq_operator": {
+        "verbs": set(),
+        "reads": set(),
+        "lists": set(),
+        "tokens": {"add_api_token", "revoke_api_token"},
+    },
+    "pgq_reader": {"reads": set(), "lists": set(), "metrics": set()},
 }
 """The groups of statements that a role runs, with those of them that are not for it."""
 
