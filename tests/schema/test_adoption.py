@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from hashlib import md5
 from typing import Any
 
 import psycopg
@@ -38,6 +39,11 @@ INSERT INTO jobs (payload, idempotency_key, attempts, max_attempts, not_before, 
     ('{"type": "no budget"}', NULL, 0, 0, now(), NULL, NULL, 'default'),
     ('{"type": "negative"}', NULL, -2, 5, now(), NULL, NULL, 'default');
 INSERT INTO jobs (payload) VALUES (jsonb_build_object('type', repeat('t', 5000)));
+INSERT INTO jobs (payload, idempotency_key) VALUES
+    ('{"type": "key of nothing"}', ''),
+    ('{"type": "key at the limit"}', repeat('k', 500)),
+    ('{"type": "key beyond"}', repeat('k', 501)),
+    ('{"type": "key far beyond"}', repeat('k', 2000));
 UPDATE jobs SET created_at = 'infinity' WHERE payload ->> 'type' = 'negative';
 INSERT INTO dead_letter_jobs (original_job_id, queue, payload, last_error, attempts, died_at) VALUES
     (900, 'mail', '{"type": "old", "data": {"to": "a@example.org"}}', 'RuntimeError: no', 5, now() - interval '2 days'),
@@ -172,7 +178,10 @@ def test_a_type_too_long_to_be_counted_is_malformed(adopted_once: Session) -> No
 
 
 def test_keys_are_filled(adopted_once: Session) -> None:
-    keys = rows(adopted_once, "SELECT key, job_id, expires_at = 'infinity' AS held FROM job_keys ORDER BY key")
+    keys = rows(
+        adopted_once,
+        "SELECT key, job_id, expires_at = 'infinity' AS held FROM job_keys WHERE key LIKE 'key-%' ORDER BY key",
+    )
 
     assert keys == [
         {"key": "key-1", "job_id": 1, "held": None},
@@ -180,6 +189,18 @@ def test_keys_are_filled(adopted_once: Session) -> None:
         {"key": "key-6", "job_id": 6, "held": True},
         {"key": "key-8", "job_id": 8, "held": True},
     ]
+
+
+def test_keys_of_no_allowed_length_become_none_or_short_and_stay_one_of_a_kind(adopted_once: Session) -> None:
+    jobs = by_type(adopted_once)
+
+    assert jobs["key of nothing"]["idempotency_key"] is None
+    assert jobs["key at the limit"]["idempotency_key"] == "k" * 500
+    short = [jobs[name]["idempotency_key"] for name in ("key beyond", "key far beyond")]
+    assert short == [f"{'k' * 460}...{md5(b'k' * length).hexdigest()}" for length in (501, 2000)]
+    for name in ("key at the limit", "key beyond", "key far beyond"):
+        taken = value(adopted_once, "SELECT job_id FROM job_keys WHERE key = %s", jobs[name]["idempotency_key"])
+        assert taken == jobs[name]["id"]
 
 
 def test_runs_are_numbered_closed_and_told_apart(adopted_once: Session) -> None:
@@ -304,7 +325,9 @@ def test_our_worker_goes_on_with_the_adopted_jobs(adopted: Session) -> None:
     claimed = QUERIES.claim_jobs(queue="default", worker_id="w", limit=100, job_types=None, lease=None)
     jobs = claimed.fetch_all_sync(adopted)
 
-    assert {job.payload["type"] for job in jobs} == {"plain", "stale", "half locked", "always", "nameless", "negative"}
+    types = {job.payload["type"] for job in jobs}
+    keys = {"key of nothing", "key at the limit", "key beyond", "key far beyond"}
+    assert types == {"plain", "stale", "half locked", "always", "nameless", "negative"} | keys
     now: Any = value(adopted, "SELECT extract(epoch FROM now())::float8")
     done = [FinishedJob(job.id, job.claim_token, now, now) for job in jobs]
     assert len(QUERIES.finish_jobs(done, worker_id="w", slot=0).fetch_all_sync(adopted)) == len(jobs)

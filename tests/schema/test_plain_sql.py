@@ -132,6 +132,9 @@ def test_what_is_not_json_is_refused_by_the_server(conn: Session, text: str) -> 
         ("created_at", "'infinity'", "job_created_at_is_finite"),
         ("timeout", "'-1 s'", "job_timeout_range"),
         ("timeout", "'1000000000 days'", "job_timeout_range"),
+        ("idempotency_key", "''", "job_key_length"),
+        ("idempotency_key", "repeat('k', 501)", "job_key_length"),
+        ("idempotency_key", "(SELECT string_agg(md5(n::text), '') FROM generate_series(1, 500) n)", "job_key_length"),
         ("payload", """jsonb_build_object('type', repeat('t', 201))""", "job_type_length"),
     ],
 )

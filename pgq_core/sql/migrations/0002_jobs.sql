@@ -30,6 +30,10 @@ UPDATE job_runs
 UPDATE jobs SET locked_by = NULL, locked_at = NULL WHERE locked_by IS NOT NULL OR locked_at IS NOT NULL;
 UPDATE jobs SET queue = CASE WHEN queue = '' THEN 'default' ELSE left(queue, 200) END WHERE queue = '' OR length(queue) > 200;
 UPDATE dead_letter_jobs SET queue = CASE WHEN queue = '' THEN 'default' ELSE left(queue, 200) END WHERE queue = '' OR length(queue) > 200;
+-- An empty key never meant one; an overlong one stays one of a kind by its hash, and readable as far as it goes.
+UPDATE jobs
+   SET idempotency_key = CASE WHEN idempotency_key <> '' THEN left(idempotency_key, 460) || '...' || md5(idempotency_key) END
+ WHERE idempotency_key = '' OR length(idempotency_key) > 500;
 UPDATE jobs SET attempts = 0 WHERE attempts < 0;
 -- Times that no client can read (infinity, BC, beyond the year 9999): for ever stays for ever, everything else is now.
 UPDATE jobs SET not_before = CASE WHEN not_before > now() THEN timestamptz '9999-01-01 00:00+00' ELSE now() END
@@ -130,6 +134,7 @@ ALTER TABLE jobs
     ADD CONSTRAINT job_priority_range CHECK (priority BETWEEN -32768 AND 32767),
     ADD CONSTRAINT job_attempts_range CHECK (attempts >= 0 AND max_attempts >= 1),
     ADD CONSTRAINT job_queue_has_a_name CHECK (queue <> '' AND length(queue) <= 200),
+    ADD CONSTRAINT job_key_length CHECK (length(idempotency_key) BETWEEN 1 AND 500),
     ADD CONSTRAINT job_timeout_range CHECK (timeout BETWEEN interval '0' AND interval '3660 days'),
     ADD CONSTRAINT job_not_before_is_finite CHECK (
         not_before BETWEEN timestamptz '0001-01-02 00:00+00' AND timestamptz '9999-12-30 00:00+00'),

@@ -31,7 +31,7 @@ DECLARE
 BEGIN
     IF TG_OP = 'UPDATE' THEN
         DELETE FROM job_keys WHERE key = OLD.idempotency_key AND job_id = OLD.id AND expires_at IS NULL;
-        IF NEW.idempotency_key IS NULL THEN
+        IF (length(NEW.idempotency_key) BETWEEN 1 AND 500) IS NOT TRUE THEN
             RETURN NEW;
         END IF;
     END IF;
@@ -67,8 +67,9 @@ BEGIN
     RETURN NEW;
 END $$;
 
+-- A key of no allowed length is left to its constraint: one too long for the index of job_keys would fail there, namelessly.
 CREATE TRIGGER jobs_take_key
-    BEFORE INSERT ON jobs FOR EACH ROW WHEN (NEW.idempotency_key IS NOT NULL)
+    BEFORE INSERT ON jobs FOR EACH ROW WHEN (length(NEW.idempotency_key) BETWEEN 1 AND 500)
     EXECUTE FUNCTION jobs_take_key();
 CREATE TRIGGER jobs_take_changed_key
     BEFORE UPDATE OF idempotency_key ON jobs FOR EACH ROW WHEN (NEW.idempotency_key IS DISTINCT FROM OLD.idempotency_key)
