@@ -126,6 +126,16 @@ STATEMENTS = [
     screen(QUERIES.read_job_row(job_id=777, stale_limit=MINUTE, limit=1000), blocks=200),
     screen(QUERIES.read_dead_letter(dead_letter_id=777, limit=1000), blocks=200),
     screen(QUERIES.find_job(777), blocks=300),
+    # per request of the API, per reading of the metrics
+    screen(QUERIES.find_api_token(digest=b"x"), blocks=50),
+    screen(QUERIES.find_job_type(name="a"), blocks=50),
+    screen(QUERIES.read_selection("x"), blocks=50),
+    screen(QUERIES.probe_jobs(), blocks=50),
+    screen(QUERIES.list_known_queues(most=100), blocks=300),
+    screen(QUERIES.read_late_writes(), blocks=300),
+    screen(
+        QUERIES.sum_stats(since=datetime.now(UTC) - 15 * MINUTE, before=None, known=["default"], most=100), blocks=500
+    ),
 ]
 
 
