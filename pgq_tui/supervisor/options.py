@@ -39,7 +39,7 @@ class SupervisorOptions(BaseModel):
     host: str = Field(default_factory=socket.gethostname)
     embedded: EmbeddedName | None = None
     with_maintenance: bool = True
-    metrics_port: int | None = Field(None, ge=0, le=65535)
+    metrics_port: int | None = Field(default=None, ge=0, le=65535)
     """Where to serve metrics for Prometheus, on loopback; None: nowhere."""
     state_dir: Path = Field(default_factory=default_state_dir)
     """Where locks and logs stand."""
