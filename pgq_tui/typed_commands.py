@@ -18,11 +18,7 @@ _MOST_WORKERS = 10_000
 async def typed_with_arguments(screen: ConsoleScreen, typed: CommandLine) -> bool:
     """Does the command with its words; false when it has none, and is like its key."""
     if not typed.arguments:
-        if typed.command.id in {"resume", "scale_to"}:
-            raise CommandLineError(f"write :{typed.command.words[0]} {typed.command.argument}")
-        if not typed.command.is_on(screen.ID):
-            places = ", ".join(f"{one.number} {one.title}" for one in SCREENS if typed.command.is_on(one.id))
-            raise CommandLineError(f"{typed.command.title} works on {places}")
+        _refuse_without_words(screen, typed)
         return False
     if typed.command.is_mutating and not screen.session.can_write:
         raise CommandLineError(screen.why_not())
@@ -44,6 +40,14 @@ async def typed_with_arguments(screen: ConsoleScreen, typed: CommandLine) -> boo
         case _:
             raise CommandLineError(f"{typed.command.title} takes no words")
     return True
+
+
+def _refuse_without_words(screen: ConsoleScreen, typed: CommandLine) -> None:
+    if typed.command.id in {"resume", "scale_to"}:
+        raise CommandLineError(f"write :{typed.command.words[0]} {typed.command.argument}")
+    if not typed.command.is_on(screen.ID):
+        places = ", ".join(f"{one.number} {one.title}" for one in SCREENS if typed.command.is_on(one.id))
+        raise CommandLineError(f"{typed.command.title} works on {places}")
 
 
 def _known_queue(screen: ConsoleScreen, name: str) -> str:
