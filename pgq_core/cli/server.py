@@ -45,6 +45,8 @@ def stop(yes: Yes = False) -> None:
     server = embedded_server()
     found = server.status()
     if not found.running:
+        if found.users:
+            server.stop()  # those who use it would start one that died again
         say("the embedded server does not run")
         return
     if found.users:

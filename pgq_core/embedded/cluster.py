@@ -6,6 +6,7 @@ import os
 import secrets
 import shutil
 import socket
+import stat
 import tempfile
 import time
 from collections.abc import Mapping
@@ -28,6 +29,7 @@ SETTINGS = {
 }
 # A socket path is at most 103 bytes on macOS and 107 on Linux.
 SOCKET_PATH_LIMIT = 103
+CLOSED_TO = stat.S_IRWXG | stat.S_IRWXO
 UNFINISHED = "data.new-"
 LOG_LIMIT = 16 * 1024 * 1024
 
@@ -126,8 +128,15 @@ class Cluster:
         self.account.own(path)
 
     def _socket_directory(self) -> Path:
-        """An empty directory only for this server's user, with a path that a socket can have and a client can name."""
+        """An empty directory only for this server's user, with a path that a socket can have and a client can name.
+
+        After a crash it is the same as before: open programs look for the server where it was.
+        """
         usual = self.account.quarters / "socket"
+        if self._is_own_short_directory(usual):
+            for left in usual.iterdir():
+                left.unlink()
+            return usual.readlink()
         remove_socket_directory(usual)
         if len(os.fsencode(usual / ".s.PGSQL.65535")) <= SOCKET_PATH_LIMIT and "," not in str(usual):
             usual.mkdir(mode=0o700)
@@ -135,6 +144,15 @@ class Cluster:
         short = Path(tempfile.mkdtemp(prefix="pgq-", dir="/tmp"))  # mkdtemp: a new one of mode 0700
         usual.symlink_to(short)
         return self.account.own(short)
+
+    def _is_own_short_directory(self, usual: Path) -> bool:
+        """Beside everybody's files, so it has to be proven: still a directory, still closed to others."""
+        try:
+            found = usual.readlink().lstat()
+        except OSError:
+            return False
+        owner = self.account.user.pw_uid if self.account.user else os.geteuid()
+        return stat.S_ISDIR(found.st_mode) and found.st_uid == owner and not found.st_mode & CLOSED_TO
 
     def _last_port(self) -> int | None:
         """The port of the last run, so that addresses given to other programs stay good, unless somebody has it now."""

@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
 from urllib.parse import quote
@@ -18,6 +18,7 @@ from pgq_core.embedded.account import choose_account, current_quarters
 from pgq_core.embedded.binaries import find_binaries
 from pgq_core.embedded.cluster import DATABASE, USER, Cluster, remove_socket_directory
 from pgq_core.embedded.errors import EmbeddedServerFailed, EmbeddedServerUnavailable
+from pgq_core.embedded.keeper import kept_alive
 from pgq_core.embedded.locks import Leases, exclusive
 from pgq_core.embedded.postmaster import Postmaster
 from pgq_core.embedded.status import ServerStatus
@@ -32,8 +33,8 @@ class EmbeddedServer:
     """The server called `name` below `home` (default: `PGQ_HOME`, else the user's data directory).
 
     Every process that uses the same name and home shares one server. It runs detached, so it outlives each of them; it
-    is stopped by `stop()`, or when the last `lease()` ends and no other client is connected. `settings` are
-    PostgreSQL's own and count from the next start on.
+    is stopped by `stop()`, or when the last `lease()` ends and no other client is connected. One that dies is started
+    again by those that hold a lease. `settings` are PostgreSQL's own and count from the next start on.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class EmbeddedServer:
     def lease(self) -> Iterator[str]:
         """Use the server for as long as the block runs; a process that dies gives its lease back by dying.
 
+        A server that dies meanwhile comes back under the same URL; one that was ended by `stop()` stays away.
         The lease belongs to this process: a child that goes on alone takes its own.
         """
         with self._gate():
@@ -68,14 +70,16 @@ class EmbeddedServer:
                 lease.release()
                 raise
         try:
-            yield url
+            with kept_alive(self._is_down, self._revive):
+                yield url
         finally:
             lease.release()
             self._stop_when_unused()
 
     def stop(self) -> None:
-        """Stop the server now, whoever uses it; no error when it does not run."""
+        """Stop the server now, whoever uses it, until somebody starts it; no error when it does not run."""
         with self._gate():
+            self._stop_mark.touch(mode=0o600)
             self._stop_inside_gate()
 
     def status(self) -> ServerStatus:
@@ -92,7 +96,18 @@ class EmbeddedServer:
             tcp_url=self._tcp_url(postmaster) if postmaster else None,
         )
 
+    def _is_down(self) -> bool:
+        """Whether it died; one whose files were removed did not, nor did one that was stopped on purpose."""
+        return self._living_postmaster() is None and self._data_directory.is_dir() and not self._stop_mark.exists()
+
+    def _revive(self, is_wanted: Callable[[], bool]) -> None:
+        """All holders of a lease come here at once: the first one starts it, the others find it."""
+        with self._gate():
+            if is_wanted() and self._is_down():
+                self._start_inside_gate()
+
     def _start_inside_gate(self) -> str:
+        self._stop_mark.unlink(missing_ok=True)
         url = self._reachable_url()
         if url is not None:
             return url
@@ -138,6 +153,11 @@ class EmbeddedServer:
     @property
     def _data_directory(self) -> Path:
         return current_quarters(self._directory) / "data"
+
+    @property
+    def _stop_mark(self) -> Path:
+        """There from a stop on purpose to the next start."""
+        return self._directory / "stopped"
 
     def _gate(self) -> contextlib.AbstractContextManager[None]:
         """What one process at a time may hold: starting, stopping, coming and leaving all happen inside."""
