@@ -9,9 +9,8 @@ from textual import work
 from pgq_core.domain.snapshot import PoolView
 from pgq_tui.screens.console_screen import ConsoleScreen
 from pgq_tui.screens.journal import Outcome
-from pgq_tui.screens.verbs import outcome_of
+from pgq_tui.screens.verbs import outcome_of, wanted_words
 from pgq_tui.view_model.chrome import Confirmation
-from pgq_tui.view_model.figures import plural
 from pgq_tui.view_model.palette import Token
 
 
@@ -33,7 +32,8 @@ class ScaleFlow(ConsoleScreen):
 
         async def scale() -> Outcome:
             result = await self.session.backend.scale_by(pool.host, pool.name, change)
-            return outcome_of(result, f"wants {plural(pool.wanted + change, 'worker')}")
+            words = wanted_words(self.session.overview, pool.host, pool.name, pool.wanted + change)
+            return outcome_of(result, words)
 
         await self.perform(f"{'+' if change > 0 else '-'}1 {pool.name}", scale)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pgq_core.domain.snapshot import ActionResult
+from pgq_core.domain.snapshot import ActionResult, Overview
 from pgq_tui.screens.console_screen import ConsoleScreen
 from pgq_tui.screens.journal import Outcome
 from pgq_tui.view_model.figures import plural
@@ -26,9 +26,19 @@ async def resume_queue(screen: ConsoleScreen, name: str) -> None:
 async def scale_pool(screen: ConsoleScreen, host: str, pool: str, wanted: int) -> None:
     async def scale() -> Outcome:
         result = await screen.session.backend.scale(host, pool, wanted)
-        return outcome_of(result, f"wants {plural(wanted, 'worker')}")
+        return outcome_of(result, wanted_words(screen.session.overview, host, pool, wanted))
 
     await screen.perform(f"scale {pool}", scale)
+
+
+def wanted_words(view: Overview | None, host: str, pool: str, wanted: int) -> str:
+    """What a pool wants now, and that nobody hears it where no supervisor keeps it."""
+    words = f"wants {plural(wanted, 'worker')}"
+    if view is None or any((one.host, one.name) == (host, pool) and one.has_supervisor for one in view.pools):
+        return words
+    if any(one.host == host and not one.is_stale for one in view.supervisors):
+        return f"{words}; the supervisor on {host} does not know this pool, nothing will start until one does"
+    return f"{words}; no supervisor runs on {host}, nothing will start until one does"
 
 
 def outcome_of(result: ActionResult, done: str, *, can_undo: bool = True) -> Outcome:

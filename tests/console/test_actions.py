@@ -30,6 +30,13 @@ async def at_dead_letters(pilot: Pilot[Any]) -> None:
     await shows(pilot, "Dead letters 53", "dead letter 1093")
 
 
+async def filtered(pilot: Pilot[Any], words: str) -> None:
+    """The filter line, with these words added to what it holds."""
+    await pilot.press("slash")
+    pilot.app.screen.query_one("PromptInput").value += words
+    await pilot.press("enter")
+
+
 async def test_replay_asks_and_acts_on_the_letter_under_the_cursor() -> None:
     backend = FakeBackend()
 
@@ -178,9 +185,9 @@ async def test_older_pages_are_a_key_away() -> None:
 async def test_a_filter_narrows_and_escape_clears_it() -> None:
     async with console(FakeBackend()).run_test(size=SIZE) as pilot:
         await at_dead_letters(pilot)
-        await pilot.press("slash", *"queue:images", "enter")
+        await filtered(pilot, "queue:images")
         await shows(pilot, "Dead letters 3", "/ queue:images", "crash_loop")
-        await pilot.press("slash", *" nothing like it", "enter")
+        await filtered(pilot, " nothing like it")
         await shows(pilot, "nothing matches queue:images nothing like it", "esc clears")
 
         await pilot.press("escape")
@@ -210,7 +217,8 @@ async def test_pausing_asks_for_a_reason_and_resuming_does_not() -> None:
         await pilot.press("p")
         await settle(pilot, until=lambda: isinstance(pilot.app.screen, InputDialog))
         await pilot.pause(DEAD_SECONDS + 0.02)
-        await pilot.press(*"smtp down", "enter")
+        pilot.app.screen.query_one("#input-field").value = "smtp down"
+        await pilot.press("enter")
         await shows(pilot, "pause emails: paused", 'paused: "smtp down"')
 
         await pilot.press("p")
@@ -232,6 +240,27 @@ async def test_plus_and_minus_scale_the_selected_pool_at_once() -> None:
 
         await shows(pilot, "mail: wants 3 workers", "2/3")
         assert backend.called("scale_by") == [("shop-1", "mail", 1), ("shop-1", "mail", 1), ("shop-1", "mail", -1)]
+
+
+@pytest.mark.parametrize(
+    ("is_stale", "why"),
+    [(True, "no supervisor runs on shop-1"), (False, "the supervisor on shop-1 does not know this pool")],
+)
+async def test_a_pool_that_nobody_keeps_says_that_nothing_will_start(is_stale: bool, why: str) -> None:
+    backend = FakeBackend()
+    backend.shop.pools = [replace(pool, has_supervisor=False) for pool in backend.shop.pools]
+    backend.shop.supervisors = [replace(one, is_stale=is_stale) for one in backend.shop.supervisors]
+
+    app = console(backend)
+
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press("6")
+        await shows(pilot, "pool images", "no supervisor runs" if is_stale else "supervised on shop-1")
+        await pilot.press("plus")
+
+        await shows(pilot, f"+1 images: wants 3 workers; {why}"[:50])
+        said = [entry.result for entry in app.session.journal.entries]
+        assert said == [f"wants 3 workers; {why}, nothing will start until one does"]
 
 
 async def test_a_pool_at_its_limit_says_so() -> None:
@@ -355,7 +384,7 @@ async def test_runs_are_filtered_where_they_are_read() -> None:
     async with console(backend).run_test(size=SIZE) as pilot:
         await pilot.press("4")
         await shows(pilot, "400 lines")
-        await pilot.press("slash", *"state:dead", "enter")
+        await filtered(pilot, "state:dead")
 
         await shows(pilot, "24 lines", "/ state:dead")
         assert backend.called("latest_runs")[-1][1].outcomes == ("dead",)
@@ -365,7 +394,7 @@ async def test_a_filter_that_means_nothing_says_why_and_can_be_mended() -> None:
     async with console(FakeBackend()).run_test(size=SIZE) as pilot:
         await pilot.press("4")
         await shows(pilot, "400 lines")
-        await pilot.press("slash", *"state:purple", "enter")
+        await filtered(pilot, "state:purple")
 
         await settle(pilot, until=lambda: pilot.app.screen.query_one("#prompt").is_open)
         await pilot.press("escape")
