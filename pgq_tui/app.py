@@ -46,6 +46,7 @@ from pgq_tui.view_model.times import format_stamp
 from pgq_tui.widgets.choice_dialog import ChoiceDialog
 from pgq_tui.widgets.scrollbars import suit_scrollbars
 from pgq_tui.widgets.text_dialog import LONGEST_COPY, TextDialog
+from pgq_tui.worker_keeper import successors
 
 SCREEN_TYPES: dict[str, type[ConsoleScreen]] = {
     screen.ID: screen for screen in (DashScreen, QueuesScreen, JobsScreen, RunsScreen, DeadScreen, WorkersScreen)
@@ -108,9 +109,28 @@ class PgqApp(App[int]):
         try:
             self._local_workers = await bring_up()
         except (PgqError, OSError) as error:
-            self.console_screen.report("workers of this host", Outcome(str(error), is_failure=True))
+            self._report_workers(str(error), is_failure=True)
         finally:
             self._is_brought_up.set()
+        if self._local_workers is not None:
+            await self._keep_workers(self._local_workers, bring_up)
+
+    async def _keep_workers(
+        self, workers: LocalWorkers, bring_up: Callable[[], Awaitable[LocalWorkers | None]]
+    ) -> None:
+        def on_death(supervisor_id: str) -> None:
+            self.session.dead_supervisors.add(supervisor_id)
+            self._report_workers("their supervisor died; another one is brought up", is_failure=True)
+
+        def on_failure(error: Exception) -> None:
+            self._report_workers(str(error), is_failure=True)
+
+        async for successor in successors(workers, bring_up, on_death=on_death, on_failure=on_failure):
+            self._local_workers = successor
+            self._report_workers("they have a supervisor again")
+
+    def _report_workers(self, words: str, *, is_failure: bool = False) -> None:
+        self.console_screen.report("workers of this host", Outcome(words, is_failure=is_failure))
 
     def _leave_by_signal(self, number: signal.Signals) -> None:
         """Textual would die with the terminal in raw mode; leaving in order gives it back."""

@@ -9,10 +9,12 @@ from pgq_core.settings import Settings
 from pgq_tui.screens.leaving import LocalWorkers
 from pgq_tui.supervisor import (
     EmbeddedName,
+    Fate,
     PoolsFileMissing,
     SupervisorNotStarted,
     SupervisorOptions,
     default_pools_file,
+    fate_of,
     find_running,
     load_pools,
     start_detached,
@@ -53,4 +55,8 @@ async def bring_up_workers(settings: Settings, database: Database) -> LocalWorke
             stop_detached, database.dsn, database.schema, options.host, timeout=patience, state_dir=options.state_dir
         )
 
-    return LocalWorkers(options.host, started.supervisor_id, stop)
+    async def fate() -> Fate:
+        found = (database.dsn, database.schema, options.host, started.supervisor_id)
+        return await fate_of(*found, state_dir=options.state_dir)
+
+    return LocalWorkers(options.host, started.supervisor_id, stop, fate)

@@ -6,17 +6,22 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from pgq_core.domain.snapshot import Overview
+from pgq_tui.supervisor.fate import Fate
 from pgq_tui.view_model.chrome import Choice
 from pgq_tui.view_model.figures import plural
 
 
 @dataclass(frozen=True, slots=True)
 class LocalWorkers:
-    """The supervisor that this console started on this host. `stop` drains its workers and ends it."""
+    """The supervisor that this console started on this host. `stop` drains its workers and ends it.
+
+    `fate` says what became of it; it raises DatabaseUnavailable when nobody can tell.
+    """
 
     host: str
     supervisor_id: str
     stop: Callable[[], Awaitable[bool]]
+    fate: Callable[[], Awaitable[Fate]]
 
     def count(self, view: Overview | None) -> int:
         """How many workers it keeps now."""

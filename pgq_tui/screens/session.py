@@ -12,6 +12,7 @@ from pgq_tui.backend.protocol import Backend
 from pgq_tui.screens.journal import Journal
 from pgq_tui.screens.link import LinkMonitor
 from pgq_tui.view_model.attention import Attention, needs_attention
+from pgq_tui.view_model.dead_supervisors import without_supervisors
 from pgq_tui.view_model.windows import DEFAULT_WINDOW
 
 INTERVALS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
@@ -34,6 +35,8 @@ class Session:
     journal: Journal = field(default_factory=Journal)
     overview: Overview | None = None
     attention: tuple[Attention, ...] = ()
+    dead_supervisors: set[str] = field(default_factory=set)
+    """Known here to be dead, while the database still waits for their heartbeats."""
     started_at: float = 0.0
     _overview_at: float = 0.0
 
@@ -42,8 +45,8 @@ class Session:
 
     def remember(self, overview: Overview) -> None:
         """The newest picture of the whole."""
-        self.overview = overview
-        self.attention = tuple(needs_attention(overview))
+        self.overview = without_supervisors(overview, self.dead_supervisors)
+        self.attention = tuple(needs_attention(self.overview))
         self._overview_at = self.monotonic()
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pgq_tui.supervisor.definitions import PoolDefinition, default_pools_file, load_pools
 from pgq_tui.supervisor.errors import PoolsFileMissing, SupervisorNotStarted, SupervisorRunning
+from pgq_tui.supervisor.fate import Fate, fate_of
 from pgq_tui.supervisor.launch import (
     SupervisorInfo,
     TiedSupervisor,
@@ -25,6 +26,8 @@ __all__ = [
     "start_detached",
     "start_tied",
     "find_running",
+    "Fate",
+    "fate_of",
     "stop_detached",
     "SupervisorInfo",
     "TiedSupervisor",

@@ -16,6 +16,7 @@ from pgq_tui.app import PgqApp
 from pgq_tui.crash import write_crash_log
 from pgq_tui.screens.leaving import LocalWorkers
 from pgq_tui.screens.session import Session
+from pgq_tui.supervisor import Fate
 from pgq_tui.widgets.choice_dialog import ChoiceDialog
 from pgq_tui.widgets.dialog import DEAD_SECONDS
 from tests.console.stage import FakeBackend, console, settle, shows
@@ -32,7 +33,10 @@ class Host:
         self.lets_go.set()
 
     async def bring_up(self) -> LocalWorkers:
-        return LocalWorkers("shop-1", "shop-1-4120", self.stop)
+        return LocalWorkers("shop-1", "shop-1-4120", self.stop, self.fate)
+
+    async def fate(self) -> Fate:
+        return Fate.LIVES
 
     async def stop(self) -> bool:
         self.stopped += 1
