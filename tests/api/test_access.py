@@ -45,7 +45,7 @@ def bearer(secret: str) -> dict[str, str]:
 
 
 def test_without_a_token_nothing_but_the_probes_answers(guarded: ApiProcess, database: QueueDatabase) -> None:
-    with httpx.Client(base_url=guarded.url) as client:
+    with httpx.Client(verify=False, base_url=guarded.url) as client:
         for method, path in (("GET", "/jobs/1"), ("POST", "/jobs"), ("GET", "/queues"), ("GET", "/metrics")):
             refused = client.request(method, path)
             assert is_problem(refused, 401)
@@ -58,7 +58,7 @@ def test_a_token_may_do_what_its_scopes_say(guarded: ApiProcess, database: Queue
     allowed = {}
     for scope in Scope:
         headers = bearer(made(database.dsn, f"only {scope}", scope))
-        with httpx.Client(base_url=guarded.url, headers=headers) as client:
+        with httpx.Client(verify=False, base_url=guarded.url, headers=headers) as client:
             answers = {
                 "look": client.get("/queues"),
                 "metrics": client.get("/metrics"),
@@ -82,7 +82,7 @@ def test_a_token_may_do_what_its_scopes_say(guarded: ApiProcess, database: Queue
 def test_only_a_hash_is_kept_and_its_use_is_noted(guarded: ApiProcess, database: QueueDatabase) -> None:
     secret = made(database.dsn, "shop", Scope.READ)
 
-    assert httpx.get(f"{guarded.url}/queues", headers=bearer(secret)).status_code == 200
+    assert httpx.get(f"{guarded.url}/queues", verify=False, headers=bearer(secret)).status_code == 200
 
     row = database.one("SELECT * FROM api_tokens")
     assert secret not in str(row)
@@ -94,7 +94,7 @@ def test_only_a_hash_is_kept_and_its_use_is_noted(guarded: ApiProcess, database:
 def test_a_wrong_token_is_refused(guarded: ApiProcess, database: QueueDatabase, secret: str) -> None:
     headers = {b"Authorization": f"Bearer {secret}".encode("latin-1")}
 
-    assert is_problem(httpx.get(f"{guarded.url}/queues", headers=headers), 401)
+    assert is_problem(httpx.get(f"{guarded.url}/queues", verify=False, headers=headers), 401)
 
 
 def test_a_wrong_token_is_refused_also_where_none_is_asked_for(client: httpx.Client, database: QueueDatabase) -> None:
@@ -106,7 +106,7 @@ def test_a_wrong_token_is_refused_also_where_none_is_asked_for(client: httpx.Cli
 def test_a_token_ends_at_its_time_and_when_it_is_revoked(guarded: ApiProcess, database: QueueDatabase) -> None:
     short = made(database.dsn, "short", Scope.READ, lifetime=timedelta(milliseconds=1))
     taken = made(database.dsn, "taken", Scope.READ)
-    assert httpx.get(f"{guarded.url}/queues", headers=bearer(taken)).status_code == 200
+    assert httpx.get(f"{guarded.url}/queues", verify=False, headers=bearer(taken)).status_code == 200
 
     async def revoke() -> None:
         async with await connect(database.dsn, application_name="test") as conn:
@@ -116,8 +116,10 @@ def test_a_token_ends_at_its_time_and_when_it_is_revoked(guarded: ApiProcess, da
 
     asyncio.run(revoke())
 
-    assert is_problem(httpx.get(f"{guarded.url}/queues", headers=bearer(short)), 401)
-    eventually(lambda: httpx.get(f"{guarded.url}/queues", headers=bearer(taken)).status_code == 401, interval=0.2)
+    assert is_problem(httpx.get(f"{guarded.url}/queues", verify=False, headers=bearer(short)), 401)
+    eventually(
+        lambda: httpx.get(f"{guarded.url}/queues", verify=False, headers=bearer(taken)).status_code == 401, interval=0.2
+    )
     assert made(database.dsn, "taken", Scope.READ) != taken
 
 

@@ -68,7 +68,7 @@ def test_a_real_server_scrapes_every_sample(api: ApiProcess, prometheus: str, ds
     database.close()
 
     def target() -> dict[str, Any] | None:
-        answer = httpx.get(f"{prometheus}/api/v1/targets").json()["data"]["activeTargets"]
+        answer = httpx.get(f"{prometheus}/api/v1/targets", verify=False).json()["data"]["activeTargets"]
         return answer[0] if answer and answer[0]["health"] != "unknown" else None
 
     found = eventually(target, timeout=30, interval=0.2)
@@ -78,16 +78,16 @@ def test_a_real_server_scrapes_every_sample(api: ApiProcess, prometheus: str, ds
     def depth(name: str) -> float | None:
         escaped = name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
         query = f'jobs_depth{{queue="{escaped}",status="pending"}}'
-        result = httpx.get(f"{prometheus}/api/v1/query", params={"query": query}).json()["data"]["result"]
+        result = httpx.get(f"{prometheus}/api/v1/query", verify=False, params={"query": query}).json()["data"]["result"]
         return float(result[0]["value"][1]) if result else None
 
     for name in ("mails", 'a"b\\c', "a\nb", "ж"):
         assert eventually(lambda name=name: depth(name), timeout=30, interval=0.2) == 1.0  # type: ignore[misc]
-    names = httpx.get(f"{prometheus}/api/v1/label/__name__/values").json()["data"]
+    names = httpx.get(f"{prometheus}/api/v1/label/__name__/values", verify=False).json()["data"]
     assert {"jobs_processed_total", "job_duration_seconds_bucket", "job_wait_seconds_bucket", "database_up"} <= set(
         names
     )
-    rules = httpx.get(f"{prometheus}/api/v1/rules").json()["data"]["groups"][0]["rules"]
+    rules = httpx.get(f"{prometheus}/api/v1/rules", verify=False).json()["data"]["groups"][0]["rules"]
     assert {rule["health"] for rule in eventually(lambda: _evaluated(prometheus) or None, timeout=30)} == {"ok"}
     assert len(rules) == 12
 
@@ -96,8 +96,10 @@ def test_promtool_finds_no_fault_in_what_is_served(api: ApiProcess) -> None:
     promtool = shutil.which("promtool")
     if promtool is None:
         pytest.skip("promtool is not installed (Debian: apt-get install prometheus)")
-    eventually(lambda: "jobs_processed_total" in httpx.get(f"{api.url}/metrics").text, timeout=20, interval=0.2)
-    text = httpx.get(f"{api.url}/metrics").text
+    eventually(
+        lambda: "jobs_processed_total" in httpx.get(f"{api.url}/metrics", verify=False).text, timeout=20, interval=0.2
+    )
+    text = httpx.get(f"{api.url}/metrics", verify=False).text
 
     done = subprocess.run(
         [promtool, "check", "metrics"], input=text, capture_output=True, text=True, timeout=60, check=False
@@ -107,7 +109,9 @@ def test_promtool_finds_no_fault_in_what_is_served(api: ApiProcess) -> None:
 
 
 def _evaluated(prometheus: str) -> list[dict[str, Any]]:
-    rules: list[dict[str, Any]] = httpx.get(f"{prometheus}/api/v1/rules").json()["data"]["groups"][0]["rules"]
+    rules: list[dict[str, Any]] = httpx.get(f"{prometheus}/api/v1/rules", verify=False).json()["data"]["groups"][0][
+        "rules"
+    ]
     return rules if all(rule["health"] != "unknown" for rule in rules) else []
 
 
