@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +20,9 @@ def pytest_configure() -> None:
     for name in list(os.environ):
         if name not in KEPT and (name in {"DATABASE_URL", "QUEUE"} or name.startswith(("PGQ_", "PG"))):
             del os.environ[name]
+    # A shell starts what runs in the background with SIGINT ignored, and programs under test would inherit that.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)

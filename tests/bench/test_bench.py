@@ -72,6 +72,7 @@ def test_drain_reports_what_a_job_cost(server_dsn: str, tmp_path: Path) -> None:
     assert databases(server_dsn) == set()
 
 
+@pytest.mark.slow
 def test_plain_functions_are_drained_too(server_dsn: str, tmp_path: Path) -> None:
     done = bench(
         server_dsn,
@@ -94,6 +95,7 @@ def test_plain_functions_are_drained_too(server_dsn: str, tmp_path: Path) -> Non
     assert values_of(tmp_path / "b.json", "drain")["drain"]["rate"] > 0
 
 
+@pytest.mark.slow
 def test_open_loop_measures_from_the_time_a_job_should_have_been_sent(server_dsn: str, tmp_path: Path) -> None:
     done = bench(
         server_dsn,
@@ -109,6 +111,7 @@ def test_open_loop_measures_from_the_time_a_job_should_have_been_sent(server_dsn
     assert values["finish_p99"] >= values["start_p99"]
 
 
+@pytest.mark.slow
 def test_latency_tells_due_at_once_from_due_later(server_dsn: str, tmp_path: Path) -> None:
     done = bench(server_dsn, "latency", "--duration", "1", "--rounds", "1", "--json", str(tmp_path / "b.json"))
 
@@ -118,6 +121,7 @@ def test_latency_tells_due_at_once_from_due_later(server_dsn: str, tmp_path: Pat
     assert values["due later"]["late_p50"] > 0
 
 
+@pytest.mark.slow
 def test_rows_in_the_way_are_compared_with_none(server_dsn: str, tmp_path: Path) -> None:
     done = bench(
         server_dsn,
@@ -134,6 +138,7 @@ def test_rows_in_the_way_are_compared_with_none(server_dsn: str, tmp_path: Path)
     assert values_of(tmp_path / "b.json", "future")["1,500 in front"]["ratio"] > 0
 
 
+@pytest.mark.slow
 def test_held_snapshot_keeps_the_dead_entries(server_dsn: str, tmp_path: Path) -> None:
     done = bench(
         server_dsn,
@@ -147,6 +152,7 @@ def test_held_snapshot_keeps_the_dead_entries(server_dsn: str, tmp_path: Path) -
     assert held["ratio"] > 0
 
 
+@pytest.mark.slow
 def test_enqueue_is_measured_as_its_caller_sees_it(server_dsn: str, tmp_path: Path) -> None:
     done = bench(
         server_dsn,
@@ -162,6 +168,7 @@ def test_enqueue_is_measured_as_its_caller_sees_it(server_dsn: str, tmp_path: Pa
     assert values["idle queue"]["call_p99"] > 0
 
 
+@pytest.mark.slow
 def test_console_costs_a_known_share(server_dsn: str, tmp_path: Path) -> None:
     done = bench(
         server_dsn,
@@ -175,6 +182,7 @@ def test_console_costs_a_known_share(server_dsn: str, tmp_path: Path) -> None:
     assert looked_at["tick_p50"] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_benchmark_leaves_no_database_and_no_worker(server_dsn: str, number: signal.Signals) -> None:
     running = subprocess.Popen(
@@ -198,6 +206,7 @@ def test_interrupted_benchmark_leaves_no_database_and_no_worker(server_dsn: str,
     assert not [child for child in children if child.is_running() and child.status() != psutil.STATUS_ZOMBIE]
 
 
+@pytest.mark.slow
 def test_database_of_a_killed_benchmark_is_dropped_by_the_next_one(server_dsn: str) -> None:
     nobody = 2**22 + 7  # no process has such a number
     with psycopg.connect(server_dsn, autocommit=True) as conn:
@@ -264,6 +273,7 @@ def test_server_that_is_not_there_is_one_line() -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_worker_that_dies_ends_the_measurement_with_its_last_words(server_dsn: str) -> None:
     server = BenchServer(server_dsn)
     try:
@@ -275,6 +285,7 @@ def test_worker_that_dies_ends_the_measurement_with_its_last_words(server_dsn: s
         server.close()
 
 
+@pytest.mark.slow
 def test_figures_do_not_count_when_the_database_shows_other_runs(server_dsn: str) -> None:
     server = BenchServer(server_dsn)
     try:
@@ -286,6 +297,7 @@ def test_figures_do_not_count_when_the_database_shows_other_runs(server_dsn: str
         server.close()
 
 
+@pytest.mark.slow
 def test_every_scenario_can_be_named(server_dsn: str) -> None:
     assert set(SCENARIOS) == set(ScenarioName)
     bare: Any = type("Bare", (), {"options": BenchOptions()})()
