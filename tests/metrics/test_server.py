@@ -84,3 +84,35 @@ def test_a_worker_serves_metrics_beside_its_work(dsn: str, database: QueueDataba
     finally:
         worker.kill()
         worker.wait(10)
+
+
+def test_a_supervisor_serves_metrics_beside_its_pools(dsn: str, database: QueueDatabase, tmp_path: Path) -> None:
+    (tmp_path / "tasks.py").write_text("from pgq_core import handler\n\n@handler('hello')\ndef hello(data): ...\n")
+    (tmp_path / "pools.toml").write_text('[pools.mail]\napp = "tasks.py"\nqueues = ["mails"]\nwanted = 1\n')
+    port = free_port()
+    supervisor = subprocess.Popen(
+        [
+            *(sys.executable, "-c", "from pgq_tui.cli import main; main()", "supervise", "--host", "metrics-test"),
+            *("--pools", str(tmp_path / "pools.toml"), "--metrics-port", str(port)),
+        ],
+        cwd=ROOT,
+        env={**os.environ, "DATABASE_URL": dsn},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        eventually(lambda: _alive(port) == 1, timeout=40, interval=0.2)
+        supervisor.send_signal(signal.SIGTERM)
+        assert supervisor.wait(30) == 0
+    finally:
+        supervisor.kill()
+        supervisor.wait(10)
+
+
+def _alive(port: int) -> float | None:
+    try:
+        found = samples(httpx.get(f"http://127.0.0.1:{port}/metrics", verify=False).text)
+    except httpx.TransportError:
+        return None
+    return found.get(("workers_alive", frozenset()))
