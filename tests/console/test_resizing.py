@@ -21,7 +21,7 @@ async def test_a_storm_of_sizes_ends_in_the_right_picture(screen: object) -> Non
         await pilot.press(str(screen.number))  # type: ignore[attr-defined]
         await shows(pilot, "✓ live")
         before = screen_lines(app)
-        storm = [*TINY, (500, 200), *((sizes.randint(1, 200), sizes.randint(1, 60)) for _ in range(20))]
+        storm = [*TINY, (300, 100), *((sizes.randint(1, 200), sizes.randint(1, 60)) for _ in range(8))]
         for width, height in storm:
             await pilot.resize_terminal(width, height)
         await pilot.resize_terminal(80, 24)
