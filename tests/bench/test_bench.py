@@ -51,12 +51,12 @@ def values_of(file: Path, scenario: str) -> dict[str, dict[str, float]]:
 def test_drain_reports_what_a_job_cost(server_dsn: str, tmp_path: Path) -> None:
     done = bench(
         server_dsn,
-        *("drain", "--jobs", "400", "--workers", "2", "--rounds", "1"),
+        *("drain", "--jobs", "4000", "--workers", "2", "--rounds", "1"),
         *("--json", str(tmp_path / "b.json"), "--svg", str(tmp_path / "b.svg")),
     )
 
     assert done.returncode == 0, done.stderr
-    assert "400 waiting jobs, 2 workers, handler noop" in done.stdout
+    assert "4,000 waiting jobs, 2 workers, handler noop" in done.stdout
     assert (
         "fsync is off, full_page_writes is off: do not compare" in done.stdout
     )  # the server of the tests does not sync

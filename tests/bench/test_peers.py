@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 BENCH = ROOT / "bench"
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.slow]
 
 
 def run(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -18,7 +18,7 @@ from pgq_core import AsyncJobQueue, JobQueue
 from pgq_core.errors import DatabaseUnavailable, QueueClosed
 from tests.queue.rows import rows, value
 from tests.support.databases import database_dsn
-from tests.support.waiting import eventually
+from tests.support.waiting import eventually, eventually_async
 
 OURS = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'pgq queue'"
 
@@ -69,12 +69,19 @@ async def test_an_outage_is_a_bounded_error_and_the_queue_goes_on_afterwards(
             elsewhere.execute(SQL("ALTER DATABASE {} ALLOW_CONNECTIONS true").format(name))
 
             eventually(lambda: _works(queue))
-            assert (await async_queue.enqueue("t")).created
+            await eventually_async(lambda: _works_async(async_queue))
 
 
 def _works(queue: JobQueue) -> bool:
     try:
         return queue.enqueue("t").created
+    except DatabaseUnavailable:
+        return False
+
+
+async def _works_async(queue: AsyncJobQueue) -> bool:
+    try:
+        return (await queue.enqueue("t")).created
     except DatabaseUnavailable:
         return False
 

@@ -681,7 +681,7 @@ async def test_work_of_a_transactional_handler_is_committed_with_its_completion(
     @registry.handler("async", transactional=True)
     async def insert_async(data: Any, job: Job, conn: psycopg.AsyncConnection[Any]) -> None:
         await conn.execute("INSERT INTO public.effects VALUES (%s)", (job.id,))
-        seen_inside.append(database.value("SELECT count(*) FROM effects"))
+        seen_inside.append(database.value("SELECT count(*) FROM effects WHERE job_id = %s", job.id))
         if data == "fail":
             raise RuntimeError("after the insert")
 
