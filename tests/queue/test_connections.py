@@ -24,8 +24,8 @@ OURS = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND 
 
 
 def end_sessions(conn: Connection[DictRow]) -> None:
-    conn.execute("SELECT pg_terminate_backend(pid) FROM (" + OURS + ") ours")
-    eventually(lambda: not rows(conn, OURS))
+    """Until none is left: a pool opens new ones behind the first look."""
+    eventually(lambda: not rows(conn, "SELECT pg_terminate_backend(pid) FROM (" + OURS + ") ours"))
 
 
 def test_no_connection_is_opened_before_the_first_use(dsn: str, conn: Connection[DictRow]) -> None:
