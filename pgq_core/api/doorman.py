@@ -34,8 +34,9 @@ _HEADERS: Final = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
+_TOO_LARGE: Final = 413
 _READ_ON: Final = 4 * 1024 * 1024
-_READ_ON_FOR: Final = 1.0
+_READ_ON_FOR: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class Doorman:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        answer = _Answer(send)
+        answer = _Answer(send, receive, reads_on="expect" not in Headers(scope=scope))
         began_at = time.monotonic()
         try:
             await self._serve(scope, receive, answer)
@@ -72,10 +73,8 @@ class Doorman:
         objection = self._objection(scope, headers)
         if objection is None:
             await self._app(scope, _LimitedBody(receive, self._rules.max_body), answer.send)
-            return
-        if objection.status == _TOO_LARGE and "expect" not in headers:
-            await _read_on(receive)
-        await answer.give(objection)
+        else:
+            await answer.give(objection)
 
     def _objection(self, scope: Scope, headers: Headers) -> ProblemError | None:
         path = scope["path"]
@@ -106,14 +105,18 @@ def too_large(limit: int) -> ProblemError:
     return ProblemError(413, "too-large", f"the body is longer than {limit} bytes", headers={"Connection": "close"})
 
 
-_TOO_LARGE: Final = 413
-
-
 class _Answer:
-    """Passes a response on with the headers that every response has; knows whether there was one."""
+    """Passes a response on with the headers that every response has; knows whether there was one.
 
-    def __init__(self, send: Send) -> None:
+    A client that is still sending a body that is too large gets the whole answer first and is read from for a while
+    after it: closing on unread data resets the connection, and with it goes what the client has not read yet.
+    """
+
+    def __init__(self, send: Send, receive: Receive, *, reads_on: bool) -> None:
         self._send = send
+        self._receive = receive
+        # Who asked before sending (Expect: 100-continue) sends nothing after this answer.
+        self._reads_on = reads_on
         self.status = 0
 
     async def send(self, message: Message) -> None:
@@ -122,6 +125,11 @@ class _Answer:
             headers = MutableHeaders(scope=message)
             for name, value in _HEADERS.items():
                 headers.setdefault(name, value)
+        is_last = message["type"] == "http.response.body" and not message.get("more_body", False)
+        if is_last and self.status == _TOO_LARGE and self._reads_on:
+            await self._send({**message, "more_body": True})
+            await _read_on(self._receive)
+            message = {"type": "http.response.body", "body": b""}
         await self._send(message)
 
     async def give(self, problem: ProblemError) -> None:
@@ -129,7 +137,7 @@ class _Answer:
             return  # too late: a response has begun
         response = problem.response()
         await self.send({"type": "http.response.start", "status": problem.status, "headers": response.raw_headers})
-        await self._send({"type": "http.response.body", "body": response.body})
+        await self.send({"type": "http.response.body", "body": response.body})
 
 
 class _LimitedBody:
@@ -145,14 +153,12 @@ class _LimitedBody:
         if message["type"] == "http.request":
             self._left -= len(message.get("body", b""))
             if self._left < 0:
-                if message.get("more_body", False):
-                    await _read_on(self._receive)
                 raise too_large(self._limit)
         return message
 
 
 async def _read_on(receive: Receive) -> None:
-    """Throws some of the rest away: a client that is still sending when the connection ends may miss the answer."""
+    """Throws away what still comes, for a bounded time and amount, until the client is done or gone."""
     left = _READ_ON
     try:
         async with asyncio.timeout(_READ_ON_FOR):

@@ -55,10 +55,9 @@ def test_a_stream_without_a_length_is_cut_off_early(
             sent.append(len(chunk))
             yield chunk
 
-    # A client that is still sending when the server closes may lose the answer's body, never its first line.
-    with client.stream("POST", "/jobs", content=counted(), headers=JSON_HEADERS) as refused:
-        assert refused.status_code == 413
-        assert refused.headers["content-type"].startswith("application/problem+json")
+    refused = client.post("/jobs", content=counted(), headers=JSON_HEADERS)
+
+    assert is_problem(refused, 413)
     assert sum(sent) < 64 * LIMIT
     assert process.memory_info().rss - before < 32 * LIMIT
 
