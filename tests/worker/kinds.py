@@ -194,6 +194,7 @@ def multiprocess(data: dict[str, Any]) -> int:
 def close_streams(data: dict[str, Any]) -> None:
     for descriptor in (0, 1, 2):
         os.close(descriptor)
+    os.closerange(0, 3)
 
 
 @handler("change_process")
