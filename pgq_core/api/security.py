@@ -17,7 +17,8 @@ _bearer = HTTPBearer(auto_error=False, description="A token of `pgq-core api tok
 Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
 
 
-def context_of(request: Request) -> ApiContext:
+async def context_of(request: Request) -> ApiContext:
+    """A coroutine, since FastAPI calls plain functions in a thread: dearer than all the rest of a request."""
     return cast(ApiContext, request.app.state.context)
 
 

@@ -77,5 +77,8 @@ def _bound(host: str, port: int) -> socket.socket:
         listening = socket.create_server(address[:2], family=family, backlog=_BACKLOG)
     except OSError as error:
         raise InvalidSettings(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
+    # Accepted connections inherit it. Without it the body of an answer, a segment of its own, waits 40 ms for the client's
+    # delayed acknowledgement of the head; the event loop sets it only on sockets made with an explicit protocol number.
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     listening.setblocking(False)
     return listening
