@@ -28,6 +28,7 @@ from pgq_core.job_queue.flow import Attempt, Flow, Pause
 from pgq_core.job_queue.request import EnqueuedJob, JobRequest
 from pgq_core.queries import Queries
 from pgq_core.queries.enqueues import EnqueuedRow
+from pgq_core.traces import find_tracing
 
 MAX_ROUNDS: Final = 25
 """How often an insert whose key changes hands meanwhile is repeated."""
@@ -56,6 +57,15 @@ class Enqueueing:
 
     def enqueue(self, request: JobRequest) -> Flow[EnqueuedJob]:
         job = yield from self._prepared(request)
+        tracing = find_tracing()
+        if tracing is None:
+            return (yield from self._enqueued(job))
+        with tracing.enqueueing([job]) as sending:
+            answer = yield from self._enqueued(sending.jobs[0])
+            sending.answered([answer.id], created=int(answer.created))
+        return answer
+
+    def _enqueued(self, job: NewJob) -> Flow[EnqueuedJob]:
         if job.idempotency_key is None:
             ids: list[int] = yield self._queries.enqueue_job(job)
             return EnqueuedJob(ids[0], created=True)
@@ -74,7 +84,13 @@ class Enqueueing:
                 raise _of_item(number, error) from error
         if not jobs:
             return []
-        return (yield from self._inserted(jobs))
+        tracing = find_tracing()
+        if tracing is None:
+            return (yield from self._inserted(jobs))
+        with tracing.enqueueing(jobs) as sending:
+            answers = yield from self._inserted(sending.jobs)
+            sending.answered([answer.id for answer in answers], created=sum(answer.created for answer in answers))
+        return answers
 
     def _prepared(self, request: JobRequest) -> Flow[NewJob]:
         """Checks all before anything is sent. The caller's word wins over the handler's, that over the general one."""

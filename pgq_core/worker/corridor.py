@@ -27,6 +27,7 @@ from pgq_core.worker.marks import Marks
 from pgq_core.worker.producer import Producer
 from pgq_core.worker.protocol import RunnerOrders
 from pgq_core.worker.spec import served_queues
+from pgq_core.worker.traces import traced_registry
 from pgq_core.worker.transactional import JobTransactions
 
 UNWINDING = 0.5
@@ -49,6 +50,7 @@ class Corridor:
         self._dsn = settings.dsn or ""
         queries = Queries(settings.db_schema)
         clock, random = DatabaseClock(), Random()  # noqa: S311 - jitter, no secret
+        registry = traced_registry(registry, clock, orders.worker_id)
         self._marks = marks
         self._log = JobLog(orders.worker_id, keep_all=settings.log_jobs == "all", debug=settings.log_level == "debug")
         self.listener = Listener(

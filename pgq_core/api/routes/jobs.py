@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Annotated, Any
 
@@ -18,10 +19,14 @@ from pgq_core.api.tokens import Caller
 from pgq_core.domain.enqueue import checked_name, checked_start
 from pgq_core.domain.job import JSON
 from pgq_core.domain.payload import Unreadable
-from pgq_core.job_queue import CancelAnswer, EnqueuedJob, JobReport
+from pgq_core.job_queue import CancelAnswer, EnqueuedJob, JobReport, JobRequest
 
 router = APIRouter(tags=["jobs"])
 
+_TRACEPARENT = re.compile(
+    r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(-[\x21-\x7e]{1,64})?"
+)
+_MAX_TRACESTATE = 512
 JobId = Annotated[int, Path(ge=1, le=LARGEST_ID)]
 
 
@@ -47,7 +52,7 @@ async def enqueue(
     also a type that no worker ever announced, once any was.
     """
     size = int(request.headers.get("content-length") or context.api.max_body)
-    job = await context.patience.run(_enqueued(context, body, size=size))
+    job = await context.patience.run(_enqueued(context, body, size=size, trace=_trace_of(request)))
     answer = EnqueuedJobAnswer(id=job.id, created=job.created, url=f"/jobs/{job.id}")
     return answered(answer, status=201 if job.created else 200, headers={"Location": answer.url})
 
@@ -72,29 +77,40 @@ async def cancel(context: Context, caller: Operator, job_id: JobId) -> Response:
     return answered(cancelled, status=202 if cancelled.answer is CancelAnswer.REQUESTED else 200)
 
 
-async def _enqueued(context: ApiContext, body: EnqueueBody, *, size: int) -> EnqueuedJob:
+async def _enqueued(context: ApiContext, body: EnqueueBody, *, size: int, trace: dict[str, str] | None) -> EnqueuedJob:
     context.refuse_if_read_only()
     data = {} if body.data is None else body.data
     name = checked_name("type", body.type)
     checked_start(body.delay, body.scheduled_at)
-    async with context.enqueueing.connection() as conn:
-        known = await context.job_types.admitted(conn, name, data, size=size)
-        # Said in full, since what the queue itself remembers of the announced types is up to half a minute old.
-        timeout: timedelta | float | None = body.timeout
-        if timeout is None and known is not None:
-            timeout = known.timeout
-        return await context.queue.enqueue(
-            name,
-            data,
-            queue=body.queue or (known.queue if known is not None else None),
-            priority=body.priority,
-            delay=body.delay,
-            not_before=body.scheduled_at,
-            idempotency_key=body.idempotency_key,
-            max_attempts=body.max_attempts or (known.max_attempts if known is not None else None),
-            timeout=timeout,
-            conn=conn,
-        )
+    known = await context.job_types.admitted(name, data, size=size)
+    # Said in full, since what the queue itself remembers of the announced types is up to half a minute old.
+    timeout: timedelta | float | None = body.timeout
+    if timeout is None and known is not None:
+        timeout = known.timeout
+    request = JobRequest(
+        name,
+        data,
+        queue=body.queue or (known.queue if known is not None else None),
+        priority=body.priority,
+        delay=body.delay,
+        not_before=body.scheduled_at,
+        idempotency_key=body.idempotency_key,
+        max_attempts=body.max_attempts or (known.max_attempts if known is not None else None),
+        timeout=timeout,
+        trace_context=trace,
+    )
+    return await context.intake.add(request, size=size)
+
+
+def _trace_of(request: Request) -> dict[str, str] | None:
+    """The caller's W3C trace context, kept with the job whether or not this process traces by itself."""
+    parent = request.headers.get("traceparent", "")
+    if not _TRACEPARENT.fullmatch(parent):
+        return None  # as the standard wants it: what cannot be read counts as absent
+    state = request.headers.get("tracestate", "")
+    return (
+        {"traceparent": parent, "tracestate": state} if 0 < len(state) <= _MAX_TRACESTATE else {"traceparent": parent}
+    )
 
 
 async def _found(context: ApiContext, job_id: int) -> JobReport:
