@@ -86,7 +86,7 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _stale_limit_covers_three_beats(self) -> Settings:
-        if self.stale_limit < 3 * self.heartbeat:
+        if self.stale_limit < 3 * self.heartbeat * (1 - 1e-9):  # 3 * 0.1 is a little more than 0.3
             raise ValueError(
                 f"stale_limit ({self.stale_limit} s) must be at least three times heartbeat ({self.heartbeat} s), "
                 "or healthy workers would be taken for dead"
