@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from psycopg import Connection
+from psycopg import AsyncConnection, Connection
 
 from pgq_core.database import connect_sync
 from pgq_core.errors import DatabaseUnavailable, SchemaError, SchemaMissing, SchemaOutdated
-from pgq_core.migrate import check_schema, run_migrations
+from pgq_core.migrate import check_schema, check_schema_async, run_migrations
 from pgq_core.settings import Settings
 
 if TYPE_CHECKING:
@@ -32,12 +32,19 @@ class Database:
 
 
 @contextlib.contextmanager
-def use_database(settings: Settings, *, check: bool = True, find_schema: bool = True) -> Iterator[Database]:
+def use_database(
+    settings: Settings,
+    *,
+    check: bool = True,
+    find_schema: bool = True,
+    on_silence: Callable[[str], None] | None = None,
+) -> Iterator[Database]:
     """The database of `settings`, for as long as the block runs.
 
     The embedded one is started when needed and migrates itself; any other is only checked (unless `check` is False):
     its schema is its owner's to change. Where nobody named a schema, the one that holds our tables is found (unless
-    `find_schema` is False). Raises a SchemaError that says what to do, or DatabaseUnavailable.
+    `find_schema` is False). `on_silence` is told when the embedded server does not answer at the end.
+    Raises a SchemaError that says what to do, or DatabaseUnavailable.
     """
     if settings.dsn:
         schema = schema_in_use(settings) if find_schema else settings.db_schema
@@ -46,7 +53,7 @@ def use_database(settings: Settings, *, check: bool = True, find_schema: bool = 
             check_database(database)
         yield database
         return
-    with embedded_server().lease() as dsn:
+    with embedded_server().lease(on_silence=on_silence) as dsn:
         database = Database(dsn, settings.db_schema, is_embedded=True)
         if check:
             prepare_embedded(database)
@@ -70,6 +77,13 @@ def schema_in_use(settings: Settings) -> str:
     return settings.db_schema
 
 
+async def find_schema(conn: AsyncConnection[Any], schema: str) -> str:
+    """The same over a connection that is open already, for a schema that nobody named."""
+    if not await _holds_tables_async(conn, schema) and await _holds_tables_async(conn, OTHER_SCHEMA):
+        return OTHER_SCHEMA
+    return schema
+
+
 def check_database(database: Database) -> int:
     """The schema's version; raises a SchemaError when this program cannot work on it."""
     with connect_sync(database.dsn, application_name="pgq schema check") as conn:
@@ -80,6 +94,16 @@ def _holds_tables(conn: Connection[Any], schema: str) -> bool:
     """Also tables that this program cannot work on: the check that follows says why."""
     try:
         check_schema(conn, schema)
+    except SchemaMissing:
+        return False
+    except SchemaError:
+        return True
+    return True
+
+
+async def _holds_tables_async(conn: AsyncConnection[Any], schema: str) -> bool:
+    try:
+        await check_schema_async(conn, schema)
     except SchemaMissing:
         return False
     except SchemaError:

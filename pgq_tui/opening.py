@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
+from pgq_core.domain.masking import Mask
 from pgq_core.runtime import Database, use_database
 from pgq_core.settings import Settings, load_settings
 from pgq_tui.app import PgqApp
+from pgq_tui.backend.masked import MaskedBackend
 from pgq_tui.backend.postgres import PostgresBackend, shown_address
 from pgq_tui.console_log import log_to_file
 from pgq_tui.local_workers import bring_up_workers
@@ -43,7 +45,8 @@ class Opened:
     database: Database
     address: str
     context: str
-    bring_up: Callable[[], Awaitable[LocalWorkers | None]] | None = None
+    bring_up: Callable[[Callable[[], Awaitable[str]]], Awaitable[LocalWorkers | None]] | None = None
+    """Takes what finds out the schema, once the database answers."""
 
 
 def open_console(options: ConsoleOptions) -> int:
@@ -51,27 +54,28 @@ def open_console(options: ConsoleOptions) -> int:
     log_to_file()
     with opened_demo(options) if options.is_demo else opened_database(options) as opened:
         settings = opened.settings
-        backend = PostgresBackend(
+        postgres = PostgresBackend(
             opened.database.dsn,
             schema=opened.database.schema,
             stale_limit=settings.stale_limit,
             operator=settings.operator,
             read_only=settings.read_only,
             address=opened.address,
+            may_look_elsewhere="db_schema" not in settings.model_fields_set,
         )
         session = Session(
-            backend,
+            MaskedBackend(postgres, Mask(settings.mask_keys)),
             context=opened.context,
-            schema=opened.database.schema,
             is_read_only=settings.read_only,
             interval=options.refresh,
             zone=None,
         )
         choice: IconChoice = options.icons  # type: ignore[assignment]  # checked by the command line
-        app = PgqApp(session, bring_up=opened.bring_up, theme=options.theme, glyphs=pick_glyphs(choice))
+        bring_up = partial(opened.bring_up, postgres.find_schema) if opened.bring_up else None
+        app = PgqApp(session, bring_up=bring_up, theme=options.theme, glyphs=pick_glyphs(choice))
         app.run(mouse=options.mouse)
         if options.is_demo:
-            sys.stderr.write("closing the shop ...\n")
+            _say("closing the shop ...")
         return app.return_code or 0
 
 
@@ -81,10 +85,14 @@ def opened_database(options: ConsoleOptions) -> Iterator[Opened]:
     settings = load_settings(
         dsn=options.dsn, db_schema=options.schema, read_only=options.read_only or None, operator=options.operator
     )
-    with use_database(settings, check=settings.dsn is None) as database:
+    is_embedded = settings.dsn is None
+    with use_database(settings, check=is_embedded, find_schema=is_embedded, on_silence=_say) as database:
         address = "embedded" if database.is_embedded else shown_address(database.dsn)
-        bring_up = None if settings.read_only else partial(bring_up_workers, settings, database)
-        yield Opened(settings, database, address, options.context, bring_up)
+
+        async def bring_up(find_schema: Callable[[], Awaitable[str]]) -> LocalWorkers | None:
+            return await bring_up_workers(settings, replace(database, schema=await find_schema()))
+
+        yield Opened(settings, database, address, options.context, None if settings.read_only else bring_up)
 
 
 @contextlib.contextmanager
@@ -92,7 +100,7 @@ def opened_demo(options: ConsoleOptions) -> Iterator[Opened]:
     """A shop with everything; it closes when the console does."""
     from pgq_tui.demo.session import start_demo
 
-    demo = start_demo(on_progress=lambda step: print(f"{step} ...", file=sys.stderr, flush=True))  # noqa: T201
+    demo = start_demo(on_progress=lambda step: _say(f"{step} ..."), on_silence=_say)
     try:
         settings = load_settings(
             dsn=demo.dsn,
@@ -106,3 +114,8 @@ def opened_demo(options: ConsoleOptions) -> Iterator[Opened]:
         yield Opened(settings, database, "demo", options.context or "demo")
     finally:
         demo.stop()
+
+
+def _say(words: str) -> None:
+    """On the plain terminal, before and after the console."""
+    print(words, file=sys.stderr, flush=True)  # noqa: T201

@@ -29,6 +29,20 @@ MASKED: Final = "•••"
 _WORDS = re.compile(r"[^\W\d_a-z]+(?![a-z])|[^\W\d_a-z]?[^\W\d_A-Z]+|\d+")
 _TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"?|[{}\[\]:,]|[^\s"{}\[\]:,]+|\s+', re.DOTALL)
 _LONGEST_KEY = 200
+# A name, alone or after one more word ("API key"), and what stands between it and its value.
+_NAMED = re.compile(
+    r"""(?<![\w.-])(?:(?P<before>[\w.-]{1,60})\ )?(?P<key>[\w.-]{1,200})(?P<quote>\\*["'])?\s?(?P<sign>[:=])\s?"""
+)
+_HEADERS = re.compile(r"(authorization|cookies?)$", re.IGNORECASE)
+_VALUE = re.compile(
+    r"""(?P<open>\\+"|\\+').*?(?:(?P=open)|$) | "(?:[^"\\]|\\.)*(?:"|$) | '(?:[^'\\]|\\.)*(?:'|$)
+      | (?:(?:bearer|basic|token|digest|negotiate)\ )?[^\s,;&)\]}"'\[{(][^\s,;&)\]}\[{(]*""",
+    re.VERBOSE | re.DOTALL | re.IGNORECASE,
+)
+_BRACKET = re.compile(r"[\[\](){}]")
+_OPENING = frozenset("[({")
+_REST_OF_LINE = re.compile(r"[^\r\n]+")
+_ADDRESS_PASSWORD = re.compile(r"(://[^\s:/@]{0,200}:)[^\s@/]{1,500}@")
 
 
 class Mask:
@@ -70,6 +84,31 @@ class Mask:
                 last = part
         return "".join(shown)
 
+    def prose(self, text: str) -> str:
+        """The same for words that a program wrote: errors, tracebacks, log lines; passwords in addresses, too.
+
+        >>> print(Mask().prose("login(user='ann', password='x y') failed: Authorization: Bearer abc"))
+        login(user='ann', password='•••') failed: Authorization: •••
+        >>> Mask().prose("postgresql://app:s3cret@db/jobs: {'api_key': ['a', 'b'], 'n': 1}, unexpected token: ]")
+        "postgresql://app:•••@db/jobs: {'api_key': •••, 'n': 1}, unexpected token: ]"
+        """
+        shown: list[str] = []
+        at = 0
+        for match in _NAMED.finditer(text) if self._patterns else ():
+            if match.start() < at or not self._names_secret(match):
+                continue
+            end, shown_value = _hidden_value(text, match)
+            if end > match.end():
+                shown += (text[at : match.end()], shown_value)
+                at = end
+        shown.append(text[at:])
+        return _ADDRESS_PASSWORD.sub(rf"\1{MASKED}@", "".join(shown))
+
+    def _names_secret(self, match: re.Match[str]) -> bool:
+        """ "API key" names one by both words; "password wrong: 3" does not name what follows."""
+        before, key = match["before"], match["key"]
+        return self.hides(key) or bool(before and not self.hides(before) and self.hides(f"{before} {key}"))
+
     def _hides(self, key: str) -> bool:
         words = _words(key)
         whole = "".join(words)
@@ -108,3 +147,29 @@ def _skipped_value(tokens: Iterable[str]) -> str:
         if depth <= 0:
             break
     return f'{space}"{MASKED}"'
+
+
+def _hidden_value(text: str, match: re.Match[str]) -> tuple[int, str]:
+    """Where the value after a telling name ends, and what is shown in its place."""
+    start = match.end()
+    if text[start : start + 1] in _OPENING:
+        return _closing(text, start), MASKED
+    is_header = match["sign"] == ":" and match["quote"] is None and _HEADERS.search(match["key"])
+    value = (_REST_OF_LINE if is_header else _VALUE).match(text, start)
+    if value is None:
+        return start, ""
+    quote = value[0][0] if value[0][0] in "\"'" else ""
+    end = value.end()
+    if not quote and text[end : end + 1] in _OPENING:  # SecretStr('...')
+        end = _closing(text, end)
+    return end, f"{quote}{MASKED}{quote}"
+
+
+def _closing(text: str, start: int) -> int:
+    """Behind the bracket that closes the one at `start`; the end of a text that was cut off before."""
+    depth = 0
+    for match in _BRACKET.finditer(text, start):
+        depth += 1 if match[0] in _OPENING else -1
+        if depth == 0:
+            return match.end()
+    return len(text)

@@ -45,6 +45,14 @@ class Postmaster:
         """Whether that process still is this server: process ids are used again, and a zombie serves nobody."""
         return serves(self.pid, self.data_directory)
 
+    @property
+    def is_frozen(self) -> bool:
+        """Whether a signal or a debugger holds the process still: it answers nobody until it is released."""
+        try:
+            return psutil.Process(self.pid).status() in {psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP}
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            return False
+
     def stop(self) -> None:
         """Shut down and wait for the end; transactions of others are rolled back."""
         for number, patience in STOP_STEPS:

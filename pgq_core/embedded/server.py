@@ -27,6 +27,8 @@ READY_SECONDS = 300.0
 # The last leaver's own connections need a moment to be gone from the server's view.
 LEAVE_SECONDS = 1.0
 CONNECT_SECONDS = 5
+# Whoever leaves does not wait for a server that hangs; libpq knows no shorter time.
+LAST_CONNECT_SECONDS = 2
 
 
 class EmbeddedServer:
@@ -56,11 +58,12 @@ class EmbeddedServer:
             return self._start_inside_gate()
 
     @contextlib.contextmanager
-    def lease(self) -> Iterator[str]:
+    def lease(self, *, on_silence: Callable[[str], None] | None = None) -> Iterator[str]:
         """Use the server for as long as the block runs; a process that dies gives its lease back by dying.
 
         A server that dies meanwhile comes back under the same URL; one that was ended by `stop()` stays away.
-        The lease belongs to this process: a child that goes on alone takes its own.
+        The lease belongs to this process: a child that goes on alone takes its own. `on_silence` is told in a
+        sentence when nobody else uses the server at the end and it does not answer: it is left as it is.
         """
         with self._gate():
             lease = self._leases.take()
@@ -74,7 +77,9 @@ class EmbeddedServer:
                 yield url
         finally:
             lease.release()
-            self._stop_when_unused()
+            silent = self._stop_when_unused()
+            if silent is not None and on_silence is not None:
+                on_silence(f"the embedded server (process {silent.pid}) does not answer and was left as it is")
 
     def stop(self) -> None:
         """Stop the server now, whoever uses it, until somebody starts it; no error when it does not run."""
@@ -134,20 +139,26 @@ class EmbeddedServer:
             postmaster.stop()
             remove_socket_directory(self._data_directory.with_name("socket"))
 
-    def _stop_when_unused(self) -> None:
-        """The last leaver stops the server, unless somebody without a lease, such as psql, is still connected."""
+    def _stop_when_unused(self) -> Postmaster | None:
+        """The last leaver stops the server, unless somebody without a lease, such as psql, is still connected.
+
+        Answers the server when it is there but does not answer.
+        """
         deadline = time.monotonic() + LEAVE_SECONDS
         while True:
             with self._gate():
                 self._leases.forget_the_dead()
-                url = self._reachable_url()
-                if url is None or self._leases.holders():
-                    return
+                postmaster = None if self._leases.holders() else self._living_postmaster()
+                if postmaster is None:
+                    return None
+                url = None if postmaster.is_frozen else self._reachable_url(LAST_CONNECT_SECONDS)
+                if url is None:
+                    return self._living_postmaster()
                 if not _has_other_clients(url):
                     self._stop_inside_gate()
-                    return
+                    return None
             if time.monotonic() > deadline:
-                return
+                return None
             time.sleep(0.05)
 
     @property
@@ -185,16 +196,18 @@ class EmbeddedServer:
         postmaster = Postmaster.read(self._data_directory)
         return postmaster if postmaster and postmaster.is_alive else None
 
-    def _reachable_url(self) -> str | None:
+    def _reachable_url(self, patience: int = CONNECT_SECONDS) -> str | None:
         """The URL under which the server answers now. An answer over the socket is proof: only it can be there."""
+        deadline = time.monotonic() + patience
         postmaster = Postmaster.read(self._data_directory)
         if postmaster is None:
             return None
         socket_url = _socket_url(postmaster)
-        if socket_url and _server_version(socket_url):
+        if socket_url and _server_version(socket_url, patience):
             return socket_url
-        tcp_url = self._tcp_url(postmaster)
-        if tcp_url and postmaster.is_alive and _server_version(tcp_url):
+        # One that was silent there is silent here, too.
+        tcp_url = self._tcp_url(postmaster) if time.monotonic() < deadline else None
+        if tcp_url and postmaster.is_alive and _server_version(tcp_url, patience):
             return tcp_url
         return None
 
@@ -218,10 +231,10 @@ def _socket_url(postmaster: Postmaster) -> str | None:
     return f"postgresql://{USER}@/{DATABASE}?host={quote(str(postmaster.socket_directory))}&port={postmaster.port}"
 
 
-def _server_version(url: str) -> str | None:
+def _server_version(url: str, patience: int = CONNECT_SECONDS) -> str | None:
     """The version of the server that answers there; None when none does."""
     try:
-        with psycopg.connect(url, connect_timeout=CONNECT_SECONDS, application_name="pgq-tui server") as connection:
+        with psycopg.connect(url, connect_timeout=patience, application_name="pgq-tui server") as connection:
             major, minor = divmod(connection.info.server_version, 10_000)
             return f"{major}.{minor}"
     except psycopg.OperationalError:

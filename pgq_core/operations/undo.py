@@ -13,7 +13,7 @@ from pgq_core.domain.snapshot import BulkResult, ItemResult
 from pgq_core.errors import OperationRefused
 from pgq_core.operations.journal import Action, Batch, Progress
 from pgq_core.operations.verbs import Verbs
-from pgq_core.queries.verbs import OperationRow, PlaceRow, StatusRow
+from pgq_core.queries.verbs import OperationRow, PauseRow, PlaceRow, StatusRow
 
 _RESOLUTIONS = {"replay": "replayed", "edit_and_replay": "replayed", "discard": "discarded"}
 
@@ -92,7 +92,7 @@ class UndoVerb(Verbs):
             if "pool" in operation.undo:
                 await self._restore_scale(conn, operation.undo)
             else:
-                await self._restore_pause(conn, operation.undo)
+                await self._restore_pause(conn, operation)
             await self._queries.mark_undone(operation_id=operation.id, operator=self.operator).execute(conn)
             return await self._journal.write_down(conn, action, affected=1)
 
@@ -104,14 +104,30 @@ class UndoVerb(Verbs):
             raise OperationRefused(f"pool {undo['pool']} on {undo['host']} cannot have {undo['wanted']} workers now")
         await self._queries.notify_processes("pools").execute(conn)
 
-    async def _restore_pause(self, conn: AsyncConnection[Any], undo: JSON) -> None:
-        before = undo["before"]
+    async def _restore_pause(self, conn: AsyncConnection[Any], operation: OperationRow) -> None:
+        queue, before = operation.undo["queue"], operation.undo["before"]
+        now = await self._queries.lock_queue(queue=queue).fetch_one(conn)
+        if refusal := _why_pause_stays(operation, now):
+            raise OperationRefused(refusal)
         if before is None:
-            await self._queries.resume_queue(queue=undo["queue"]).execute(conn)
+            await self._queries.resume_queue(queue=queue).execute(conn)
             return
         await self._queries.pause_queue(
-            queue=undo["queue"], reason=before["reason"], operator=before["paused_by"] or self.operator
+            queue=queue, reason=before["reason"], operator=before["paused_by"] or self.operator
         ).execute(conn)
+
+
+def _why_pause_stays(operation: OperationRow, now: PauseRow | None) -> str | None:
+    """Why there is nothing of a pause or a resumption left to take back; None when it still stands."""
+    queue = operation.undo["queue"]
+    is_paused = now is not None and now.paused
+    if operation.action == "pause" and not is_paused:
+        return f"queue {queue} is not paused any more: there is nothing to take back"
+    if operation.action == "pause" and now is not None and now.paused_by != operation.operator:
+        return f"queue {queue} has been paused again by {now.paused_by or 'somebody'} since: that pause stays"
+    if operation.action == "resume" and is_paused:
+        return f"queue {queue} is paused again already: there is nothing to take back"
+    return None
 
 
 def _ids_of(undo: JSON) -> list[int] | None:

@@ -12,10 +12,11 @@ from psycopg import AsyncConnection
 
 from pgq_core.database import connect, translated
 from pgq_core.errors import DatabaseUnavailable
-from pgq_core.migrate import check_schema_async
 
 T = TypeVar("T")
 Work = Callable[[AsyncConnection[Any]], Awaitable[T]]
+Check = Callable[[AsyncConnection[Any]], Awaitable[object]]
+"""Asks whether the schema fits; raises a SchemaError when it does not."""
 
 
 class NoAnswer(DatabaseUnavailable):
@@ -23,7 +24,7 @@ class NoAnswer(DatabaseUnavailable):
 
 
 class Lane:
-    """Work goes over one connection, one piece after the other. A new connection first asks if the schema fits.
+    """Work goes over one connection, one piece after the other. A new connection first does the `check`.
 
     `answer_within`: seconds after which a silent server counts as gone. Psycopg waits up to five seconds more
     for a cancelled statement; closing the connection under it ends the wait at once.
@@ -32,7 +33,7 @@ class Lane:
     def __init__(
         self,
         dsn: str,
-        schema: str,
+        check: Check,
         *,
         application_name: str,
         statement_timeout: float,
@@ -40,7 +41,7 @@ class Lane:
         answer_within: float | None = None,
     ) -> None:
         self._dsn = dsn
-        self._schema = schema
+        self._check = check
         self._application_name = application_name
         self._statement_timeout = statement_timeout
         self._read_only = read_only
@@ -101,7 +102,7 @@ class Lane:
             read_only=self._read_only,
         )
         try:
-            await check_schema_async(conn, self._schema)
+            await self._check(conn)
         except BaseException:
             conn.pgconn.finish()
             raise

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import timedelta
+from typing import Any
 
+from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict
 
 from pgq_core.domain.filters import DeadLetterFilters, JobFilters, RunFilters
@@ -27,10 +29,12 @@ from pgq_core.domain.snapshot import (
 )
 from pgq_core.errors import ReadOnlyRefused
 from pgq_core.inspector import Inspector
+from pgq_core.migrate import check_schema_async
 from pgq_core.operations import Operations
 from pgq_core.queries import Queries
 from pgq_core.queries.lists import ABOVE_ALL_IDS
-from pgq_tui.backend.lane import Lane, T, Work
+from pgq_core.runtime import find_schema
+from pgq_tui.backend.lane import Check, Lane, T, Work
 from pgq_tui.backend.protocol import PAGE_SIZE
 
 READ_SECONDS = 2.0
@@ -47,20 +51,45 @@ class PostgresBackend:
         dsn: str,
         *,
         schema: str = "pgq_core",
+        may_look_elsewhere: bool = False,
         stale_limit: float = 30.0,
         operator: str | None = None,
         read_only: bool = False,
         address: str | None = None,
     ) -> None:
-        queries = Queries(schema)
         self.url = dsn
         self.is_read_only = read_only
         self.address = address or shown_address(dsn)
-        self._inspector = Inspector(queries, stale_limit=timedelta(seconds=stale_limit))
-        self._operations = Operations(queries, operator=operator)
-        self._ticks = _reading_lane(dsn, schema)
-        self._lookups = _reading_lane(dsn, schema)
-        self._writes = Lane(dsn, schema, application_name=_APPLICATION, statement_timeout=WRITE_SECONDS)
+        self._stale_limit = timedelta(seconds=stale_limit)
+        self._operator = operator
+        self._may_look_elsewhere = may_look_elsewhere
+        self._use_schema(schema)
+        self._ticks = _reading_lane(dsn, self._check)
+        self._lookups = _reading_lane(dsn, self._check)
+        self._writes = Lane(dsn, self._check, application_name=_APPLICATION, statement_timeout=WRITE_SECONDS)
+
+    def _use_schema(self, schema: str) -> None:
+        queries = Queries(schema)
+        self.schema = schema
+        self._inspector = Inspector(queries, stale_limit=self._stale_limit)
+        self._operations = Operations(queries, operator=self._operator)
+
+    async def _check(self, conn: AsyncConnection[Any]) -> None:
+        """Each new connection is asked: the window is open long before the database has answered."""
+        if self._may_look_elsewhere:
+            schema = await find_schema(conn, self.schema)
+            if schema != self.schema:
+                self._use_schema(schema)
+        await check_schema_async(conn, self.schema)
+        self._may_look_elsewhere = False
+
+    async def find_schema(self) -> str:
+        """The schema that holds the tables; raises DatabaseUnavailable while nobody can tell."""
+
+        async def named(_: AsyncConnection[Any]) -> str:
+            return self.schema
+
+        return await self._lookups.read(named)
 
     async def close(self) -> None:
         for lane in (self._ticks, self._lookups, self._writes):
@@ -99,7 +128,8 @@ class PostgresBackend:
         return await self._ticks.read(lambda conn: self._inspector.count_dead_letters(conn, filters))
 
     async def dead_groups(self) -> tuple[DeadGroup, ...]:
-        return await self._ticks.read(self._inspector.dead_groups)
+        # Not the bound method: the inspector may be another one once the schema is known.
+        return await self._ticks.read(lambda conn: self._inspector.dead_groups(conn))  # noqa: PLW0108
 
     # Look-ups.
 
@@ -159,10 +189,10 @@ class PostgresBackend:
         return await self._writes.write(work)
 
 
-def _reading_lane(dsn: str, schema: str) -> Lane:
+def _reading_lane(dsn: str, check: Check) -> Lane:
     return Lane(
         dsn,
-        schema,
+        check,
         application_name=_APPLICATION,
         statement_timeout=READ_SECONDS,
         read_only=True,

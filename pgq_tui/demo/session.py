@@ -87,13 +87,22 @@ class DemoSession:
             supervisor.wait(LEAVE_SECONDS)
 
 
-def start_demo(home: Path | None = None, *, on_progress: Callable[[str], None] = lambda _: None) -> DemoSession:
-    """Start the demo below `home` (default: where embedded servers live). Takes a few seconds the first time."""
+def start_demo(
+    home: Path | None = None,
+    *,
+    on_progress: Callable[[str], None] = lambda _: None,
+    on_silence: Callable[[str], None] | None = None,
+) -> DemoSession:
+    """Start the demo below `home` (default: where embedded servers live). Takes a few seconds the first time.
+
+    `on_silence` is told when its server does not answer at the end.
+    """
     home = home or default_home()
     session = DemoSession()
     try:
         on_progress("starting PostgreSQL")
-        session.dsn = session.leases.enter_context(EmbeddedServer(SERVER, home, settings=SERVER_SETTINGS).lease())
+        server = EmbeddedServer(SERVER, home, settings=SERVER_SETTINGS)
+        session.dsn = session.leases.enter_context(server.lease(on_silence=on_silence))
         on_progress("opening the shop")
         migrate(session.dsn, schema=SCHEMA)
         _open_shop(session.dsn)

@@ -25,7 +25,6 @@ class Session:
 
     backend: Backend
     context: str = ""
-    schema: str = "pgq_core"
     is_read_only: bool = False
     interval: float = DEFAULT_INTERVAL
     zone: tzinfo | None = UTC

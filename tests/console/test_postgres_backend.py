@@ -13,7 +13,7 @@ from psycopg import AsyncConnection
 
 from pgq_core.domain.filters import DeadLetterFilters, JobFilters, RunFilters
 from pgq_core.errors import DatabaseUnavailable, OperationRefused, ReadOnlyRefused, SchemaMissing
-from pgq_core.migrate import migrate
+from pgq_core.migrate import check_schema_async, migrate
 from pgq_tui.backend.lane import Lane
 from pgq_tui.backend.postgres import PostgresBackend
 from pgq_tui.view_model.windows import DEFAULT_WINDOW
@@ -22,6 +22,10 @@ from tests.console.stage import console, shows
 from tests.support.zoo import add_dead_letter, add_job, add_pool, add_run, add_running_job, add_worker, value_of
 
 SOON = 2.0
+
+
+async def fits(conn: AsyncConnection) -> None:
+    await check_schema_async(conn, "pgq_core")
 
 
 @contextlib.asynccontextmanager
@@ -133,7 +137,7 @@ async def test_reads_cannot_write_and_three_connections_are_enough(dsn: str) -> 
         sessions = "FROM pg_stat_activity WHERE application_name = 'pgq-tui' AND datname = current_database()"
         assert await value_of(conn, f"SELECT count(*) {sessions}") == 3
         await backend.close()
-        lane = Lane(dsn, "pgq_core", application_name="pgq-tui", statement_timeout=2.0, read_only=True)
+        lane = Lane(dsn, fits, application_name="pgq-tui", statement_timeout=2.0, read_only=True)
         with pytest.raises(DatabaseUnavailable):  # 25006: this connection takes no writes
             await lane.read(lambda reading: reading.execute("DELETE FROM jobs"))
         await lane.close()
@@ -147,6 +151,19 @@ async def test_a_database_without_our_tables_is_named_and_opens_by_itself_afterw
         await asyncio.to_thread(migrate, empty_dsn)
 
         assert (await backend.overview(DEFAULT_WINDOW)).queues == ()
+
+
+async def test_tables_in_the_other_schema_are_found_when_nobody_named_one(empty_dsn: str) -> None:
+    await asyncio.to_thread(migrate, empty_dsn, schema="public")
+    backend = PostgresBackend(empty_dsn, may_look_elsewhere=True)
+    named = PostgresBackend(empty_dsn)
+
+    assert (await backend.overview(DEFAULT_WINDOW)).queues == ()
+    assert await backend.find_schema() == "public"
+    with pytest.raises(SchemaMissing):
+        await named.overview(DEFAULT_WINDOW)
+    await backend.close()
+    await named.close()
 
 
 async def test_terminated_sessions_are_replaced_without_a_word(dsn: str) -> None:
@@ -174,7 +191,7 @@ async def test_a_write_is_sent_over_a_connection_that_has_just_answered(dsn: str
 
 
 async def test_a_slow_statement_is_cancelled_by_the_server(dsn: str) -> None:
-    lane = Lane(dsn, "pgq_core", application_name="pgq-tui", statement_timeout=0.2, read_only=True)
+    lane = Lane(dsn, fits, application_name="pgq-tui", statement_timeout=0.2, read_only=True)
 
     with pytest.raises(DatabaseUnavailable) as caught:
         await lane.read(lambda conn: conn.execute("SELECT pg_sleep(5)"))
@@ -186,7 +203,7 @@ async def test_a_slow_statement_is_cancelled_by_the_server(dsn: str) -> None:
 
 async def test_a_server_that_says_nothing_counts_as_gone_and_is_found_again(dsn: str) -> None:
     async with network_to(dsn) as network:
-        lane = Lane(network.address, "pgq_core", application_name="pgq-tui", statement_timeout=2.0, answer_within=0.3)
+        lane = Lane(network.address, fits, application_name="pgq-tui", statement_timeout=2.0, answer_within=0.3)
         assert await lane.read(lambda conn: value_of(conn, "SELECT 1")) == 1
         network.swallow()
 

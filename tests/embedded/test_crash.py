@@ -137,6 +137,25 @@ def test_starter_killed_at_any_moment_leaves_a_home_that_starts(empty_home: Path
     assert servers_on(empty_home / "main" / "data") == [server.status().pid]
 
 
+def test_whoever_leaves_a_frozen_server_is_told_and_does_not_wait_for_it(
+    server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    asked: list[str] = []
+
+    with server.lease(on_silence=said.append):
+        pid = server.status().pid
+        assert pid is not None
+        os.kill(pid, signal.SIGSTOP)
+        monkeypatch.setattr("pgq_core.embedded.server._server_version", lambda url, *_: asked.append(url))
+
+    try:
+        assert said == [f"the embedded server (process {pid}) does not answer and was left as it is"]
+        assert asked == []
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
 def servers_on(data: Path) -> list[int]:
     return [pid for pid in psutil.pids() if serves(pid, data)]
 

@@ -3,8 +3,10 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from psycopg import AsyncConnection
 
+from pgq_core.errors import OperationRefused
 from pgq_core.operations import Operations
 from pgq_core.queries import Queries
 from tests.support.operator import OPERATOR
@@ -82,3 +84,21 @@ async def test_purge_goes_in_transactions_of_at_most_500(conn: Conn, operations:
 
     assert (steps, result.affected) == ([500, 1000, 1100], 1100)
     assert await value_of(conn, "SELECT affected FROM operations WHERE id = %s", result.operation_id) == 1100
+
+
+async def test_undo_of_a_pause_that_is_over_says_that_there_is_nothing_to_take_back(
+    conn: Conn, operations: Operations
+) -> None:
+    paused = await operations.pause(conn, "default", "why")
+    resumed = await operations.resume(conn, "default")
+
+    with pytest.raises(OperationRefused, match="not paused any more: there is nothing to take back"):
+        await operations.undo(conn, paused.operation_id or 0)
+
+    await operations.pause(conn, "default", "again")
+    with pytest.raises(OperationRefused, match="paused again already"):
+        await operations.undo(conn, resumed.operation_id or 0)
+    await conn.execute("SELECT pause('default', 'mine', 'somebody')")
+    with pytest.raises(OperationRefused, match="paused again by somebody since"):
+        await operations.undo(conn, paused.operation_id or 0)
+    assert await value_of(conn, "SELECT pause_reason FROM queues") == "mine"
