@@ -4,19 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Protocol
+from typing import Final, Protocol, runtime_checkable
 
 from pgq_core.database import is_transient
+from pgq_core.domain.health import LoopHealth, turn_limit
 from pgq_core.domain.text import describe
 from pgq_core.logs import RepeatedTrouble, get_logger
+
+LEAST_LIMIT: Final = 30.0
+"""Seconds that any loop may take to its next good turn, where its owner says nothing else."""
 
 
 class Service(Protocol):
     """Something that runs beside others until it is told to stop."""
 
     async def run(self, stop: asyncio.Event) -> None: ...
+
+
+@runtime_checkable
+class Turning(Protocol):
+    """Something with loops, that tells how they do."""
+
+    def loops(self) -> Sequence[LoopHealth]: ...
+
+
+def loops_of(services: Iterable[object]) -> list[LoopHealth]:
+    """Of all services that tell."""
+    return [loop for service in services if isinstance(service, Turning) for loop in service.loops()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +77,17 @@ class PeriodicService:
 
     name = "service"
 
-    def __init__(self, *, interval: float, random: Random | None = None) -> None:
+    def __init__(self, *, interval: float, limit: float | None = None, random: Random | None = None) -> None:
+        """`limit`: seconds without a good turn after which it counts as stalled."""
         self.interval = interval
+        self._limit = turn_limit(interval, least=LEAST_LIMIT) if limit is None else limit
         self._nudged = asyncio.Event()
         self._pauses = Pauses(random=random)
         self._fault_pauses = Pauses(base=2.0, cap=60.0, random=random)
         self._logger = get_logger(f"pgq.{self.name}")
         self._trouble = RepeatedTrouble(self._logger)
+        self._began_at: float | None = None
+        self._turned_at: float | None = None
         self._last_good_at: float | None = None
         self._last_error: str | None = None
 
@@ -79,11 +100,14 @@ class PeriodicService:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Runs until `stop` is set; a turn that is going on then is finished first."""
+        self._began_at = self._turned_at = time.monotonic()
         while not stop.is_set():
             pause = await self._turn()
+            self._turned_at = time.monotonic()
             if not self._nudged.is_set():
                 await wait_for_any(stop, self._nudged, timeout=pause)
             self._nudged.clear()
+        self._began_at = None
         try:
             await self.stopped()
         except Exception as error:  # noqa: BLE001 - the loop is over; what could not be given back times out by itself
@@ -96,6 +120,20 @@ class PeriodicService:
     def health(self) -> ServiceHealth:
         age = None if self._last_good_at is None else time.monotonic() - self._last_good_at
         return ServiceHealth(age, self._pauses.failures + self._fault_pauses.failures, self._last_error)
+
+    def loops(self) -> tuple[LoopHealth, ...]:
+        """Itself while it runs. Before its first good turn its age is that of the loop."""
+        if self._began_at is None:
+            return ()
+        good_at = self._began_at if self._last_good_at is None else max(self._last_good_at, self._began_at)
+        return (LoopHealth(self.name, time.monotonic() - good_at, self._limit, self._last_error),)
+
+    def stuck_for(self) -> float | None:
+        """Seconds since its last turn ended, well or badly, when that is longer than the limit; None when it turns."""
+        if self._began_at is None or self._turned_at is None:
+            return None
+        age = time.monotonic() - self._turned_at
+        return age if age > self._limit else None
 
     async def _turn(self) -> float:
         """One turn with its errors; answers the pause after it."""

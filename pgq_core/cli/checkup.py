@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -14,10 +14,12 @@ from psycopg import Connection
 
 from pgq_core.cli.output import duration
 from pgq_core.database import connect_sync
+from pgq_core.domain.health import LoopHealth, decode_loops
 from pgq_core.errors import PgqError
+from pgq_core.inspector.views import supervisor_views
 from pgq_core.migrate import check_schema, has_first_form
 from pgq_core.queries import Queries
-from pgq_core.queries.reads import HealthRow, ServerRow
+from pgq_core.queries.reads import DutyRow, HealthRow, ServerRow
 from pgq_core.runtime import Database
 from pgq_core.settings import Settings
 
@@ -79,6 +81,7 @@ def _findings(settings: Settings, database: Database, conn: Connection[Any]) -> 
     yield _partitions(health, database)
     yield _connections(health)
     yield _workers(health)
+    yield from _loops(queries, conn, stale_limit, has_workers=health.live_workers > 0)
 
 
 def _server_version(conn: Connection[Any]) -> Finding:
@@ -191,3 +194,45 @@ def _workers(health: HealthRow) -> Finding:
     if health.live_workers:
         return Finding("workers", Verdict.OK, f"{health.live_workers} alive")
     return Finding("workers", Verdict.WARN, "none alive", "pgq-core worker --app MODULE")
+
+
+def _loops(queries: Queries, conn: Connection[Any], stale_limit: timedelta, *, has_workers: bool) -> Iterator[Finding]:
+    """Every inner loop of every process that beats: one that has stopped turning is a failed check."""
+    workers = [
+        (f"worker {row.id}", row.to_view().loops)
+        for row in queries.read_workers(stale_limit=stale_limit, ended_within=timedelta(), limit=500).fetch_all_sync(
+            conn
+        )
+        if row.stopped_at is None
+    ]
+    pools = queries.read_pools(stale_limit=stale_limit, limit=500).fetch_all_sync(conn)
+    supervisors = [(f"supervisor {view.supervisor_id}", view.loops) for view in supervisor_views(pools)]
+    processes = workers + supervisors
+    duties = queries.read_duties().fetch_all_sync(conn)
+    processes += [
+        (duty.name, decode_loops(duty.loops, since=duty.renewed_age)) for duty in duties if not duty.is_expired
+    ]
+    stalled = [f"{name}: {loop.describe()}" for name, loops in processes for loop in _told_of(loops) if loop.is_stalled]
+    yield from (Finding("loops", Verdict.FAIL, fault, "see docs/health.md") for fault in stalled)
+    if not stalled:
+        turning = sum(len(loops) for _, loops in processes)
+        yield Finding("loops", Verdict.OK, f"{turning} turn in {len(processes)} processes" if turning else "none known")
+    yield from _maintenance(duties, stale_limit, has_workers=has_workers)
+
+
+def _told_of(loops: Sequence[LoopHealth]) -> Sequence[LoopHealth]:
+    """Where the beats have stopped, nothing more is known of the other loops: they are as old as the last beat."""
+    silent = [loop for loop in loops if loop.name == "heartbeat" and loop.is_stalled]
+    return silent or loops
+
+
+def _maintenance(duties: Sequence[DutyRow], stale_limit: timedelta, *, has_workers: bool) -> Iterator[Finding]:
+    """A leader that left in peace leaves no loops behind; one that vanished without a successor does."""
+    remedy = "pgq-core maintain, or a worker without --no-maintenance"
+    for duty in duties:
+        if duty.is_expired and duty.renewed_age > 2 * stale_limit.total_seconds():
+            is_fault = has_workers and duty.loops is not None
+            detail = f"nobody has done it for {duration(duty.renewed_age)}"
+            yield Finding(duty.name, Verdict.FAIL if is_fault else Verdict.WARN, detail, remedy)
+        else:
+            yield Finding(duty.name, Verdict.OK, f"looked after {duration(duty.renewed_age)} ago")

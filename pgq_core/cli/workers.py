@@ -31,6 +31,7 @@ COLUMNS = (
     ">MB",
     ">UP",
     ">BEAT",
+    "LOOPS",
     "EXIT",
 )
 
@@ -60,8 +61,16 @@ def _row(worker: WorkerView, overview: Overview) -> tuple[object, ...]:
         "-" if worker.rss_bytes is None else f"{worker.rss_bytes / 1e6:.0f}",
         duration((until - worker.started_at).total_seconds()),
         duration((overview.taken_at - worker.heartbeat_at).total_seconds()),
+        _loops(worker),
         worker.exit_signal or worker.exit_reason or ("-" if worker.exit_code is None else str(worker.exit_code)),
     )
+
+
+def _loops(worker: WorkerView) -> str:
+    """The loops that have stopped turning, each with the age of its last good turn."""
+    if worker.stalled_loops:
+        return ", ".join(f"{loop.name} stalled {duration(loop.age)}" for loop in worker.stalled_loops)
+    return "ok" if worker.loops else "-"
 
 
 @app.command()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from pgq_core.domain.health import LoopHealth
 from pgq_core.domain.job import JSON
 
 DEPTH_CAP = 10_000
@@ -77,6 +78,13 @@ class WorkerView:
     rss_bytes: int | None
     is_stale: bool
     version: str | None = None
+    loops: tuple[LoopHealth, ...] = ()
+    """Its inner loops and those of its keeper, as old as they are by now; empty once it has ended."""
+
+    @property
+    def stalled_loops(self) -> tuple[LoopHealth, ...]:
+        """Loops that have stopped turning."""
+        return tuple(loop for loop in self.loops if loop.is_stalled)
 
     @property
     def runs(self) -> int:
@@ -114,6 +122,12 @@ class SupervisorView:
     heartbeat_at: datetime
     is_stale: bool
     stopping: bool
+    loops: tuple[LoopHealth, ...] = ()
+
+    @property
+    def stalled_loops(self) -> tuple[LoopHealth, ...]:
+        """Loops that have stopped turning."""
+        return tuple(loop for loop in self.loops if loop.is_stalled)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from pgq_core.domain.snapshot import Count, PoolView, QueueView, SupervisorView,
 from pgq_core.domain.window import SMALLEST_STEP, bucket_start
 from pgq_core.inspector.depth_memory import Depth, DepthMemory
 from pgq_core.inspector.stats_memory import StatsMemory
-from pgq_core.queries.reads import PoolRow, QueueRow
+from pgq_core.queries.reads import PoolRow, QueueRow, beaten_loops
 
 RATE_SPAN = timedelta(seconds=60)
 TREND_SPAN = timedelta(minutes=15)
@@ -140,4 +140,5 @@ def _supervisor_view(row: PoolRow) -> SupervisorView | None:
         heartbeat_at=row.heartbeat_at,
         is_stale=bool(row.supervisor_is_stale),
         stopping=bool(row.stopping),
+        loops=beaten_loops(row.supervisor_loops, age=row.beat_age or 0.0, limit=row.beat_limit),
     )

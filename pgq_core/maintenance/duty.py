@@ -6,6 +6,7 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
+from pgq_core.domain.health import turn_limit
 from pgq_core.maintenance.leadership import Leadership
 from pgq_core.queries import Queries
 from pgq_core.service import PeriodicService
@@ -15,7 +16,7 @@ class Duty(PeriodicService):
     """Subclasses give `work`; a follower's turns do nothing."""
 
     def __init__(self, leadership: Leadership, queries: Queries, *, interval: float) -> None:
-        super().__init__(interval=interval)
+        super().__init__(interval=interval, limit=turn_limit(interval, least=leadership.patience))
         self._leadership = leadership
         self._queries = queries
 

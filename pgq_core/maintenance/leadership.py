@@ -6,14 +6,16 @@ import asyncio
 import contextlib
 import time
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterable
 from datetime import timedelta
 from typing import Any, Final
 
 from psycopg import AsyncConnection
 
 from pgq_core.database import connect
+from pgq_core.domain.health import LoopHealth, encode_loops
 from pgq_core.logs import get_logger
+from pgq_core.maintenance.stepped_clock import ClockWatch
 from pgq_core.queries import Queries
 from pgq_core.settings import Settings
 
@@ -24,10 +26,16 @@ CALL_LIMIT: Final = 60.0
 class Leadership:
     """Lends the maintenance connection to one duty at a time, while the lease is ours; a follower keeps none open."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, loops: Callable[[], Iterable[LoopHealth]] = tuple) -> None:
+        """`loops`: what is written down with the lease."""
+        self._loops = loops
+        self.patience = 2 * settings.stale_limit
+        """Seconds that any duty may take to its next good turn: others use the connection before it."""
         self._dsn = settings.dsn or ""
         self._queries = Queries(settings.db_schema)
         self._holder = uuid.uuid4().hex
+        # Followers look as well: after a step any of them may be the next leader.
+        self.clock = ClockWatch(self._queries, tolerance=settings.stale_limit / 6, patience=settings.stale_limit)
         # A dead leader's lease has to be over well before the jobs of a dead worker are due to be rescued.
         self._duration = settings.stale_limit / 2
         self._ask_every = min(settings.reaper_interval, self._duration / 2)
@@ -68,8 +76,12 @@ class Leadership:
             await self._open()
         if self._conn is None:
             return
+        await self.clock.look(self._conn)
         statement = self._queries.acquire_lease(
-            name=LEASE_NAME, holder=self._holder, duration=timedelta(seconds=self._duration)
+            name=LEASE_NAME,
+            holder=self._holder,
+            duration=timedelta(seconds=self._duration),
+            loops=encode_loops(self._loops()),
         )
         was_leader, self.is_leader = self.is_leader, bool(await statement.fetch_all(self._conn))
         self._ask_at = now + self._ask_every

@@ -9,6 +9,7 @@ from random import Random
 from typing import Final
 
 from pgq_core.database import connect_sync
+from pgq_core.domain.health import LoopHealth
 from pgq_core.domain.text import describe
 from pgq_core.errors import DatabaseUnavailable, PgqError
 from pgq_core.logs import configure_logs, get_logger
@@ -23,7 +24,7 @@ from pgq_core.maintenance.retention import Retention
 from pgq_core.maintenance.stats import StatsRollup
 from pgq_core.migrate import check_schema
 from pgq_core.queries import Queries
-from pgq_core.service import ServiceHealth
+from pgq_core.service import ServiceHealth, loops_of
 from pgq_core.settings import Settings
 
 SLOW: Final = 60.0
@@ -39,7 +40,7 @@ class Maintenance:
     def __init__(self, settings: Settings) -> None:
         queries = Queries(settings.db_schema)
         random = Random()  # noqa: S311 - draws retry delays
-        lead = self._leadership = Leadership(settings)
+        lead = self._leadership = Leadership(settings, loops=lambda: self.loops())  # noqa: PLW0108 - the duties come last
         self.reaper = Reaper(
             lead,
             queries,
@@ -85,6 +86,9 @@ class Maintenance:
                 await self._leadership.step_down()
         except Exception as error:  # noqa: BLE001 - the lease ends by itself
             get_logger("pgq.maintenance").info("lease_not_given_back", error=describe(error, limit=500))
+
+    def loops(self) -> list[LoopHealth]:
+        return loops_of(self.duties)
 
     def health(self) -> dict[str, ServiceHealth]:
         return {duty.name: duty.health() for duty in self.duties}

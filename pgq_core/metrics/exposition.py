@@ -22,6 +22,7 @@ def families(reading: Reading) -> Iterator[Metric]:
     yield from _times(reading)
     yield from _depths(reading)
     yield from _queue_gauges(reading)
+    yield from _loops(reading)
     yield GaugeMetricFamily("workers_alive", "Worker processes whose heart beats.", value=reading.workers_alive)
     yield CounterMetricFamily(
         "late_writes_refused",
@@ -79,6 +80,18 @@ def _depths(reading: Reading) -> Iterator[Metric]:
         dead.add_metric([queue], figures.depths.dead.value)
         dead_exact.add_metric([queue], int(figures.depths.dead.exact))
     yield from (depth, exact, dead, dead_exact)
+
+
+def _loops(reading: Reading) -> Iterator[Metric]:
+    """By kind of loop, never by process: the names of processes have no end."""
+    age = GaugeMetricFamily(
+        "loop_last_good_turn_age_seconds", "Oldest last good turn of this loop in any live process.", labels=["loop"]
+    )
+    stalled = GaugeMetricFamily("loops_stalled", "Processes in which this loop has stopped turning.", labels=["loop"])
+    for name, figures in reading.loops.items():
+        age.add_metric([name], figures.oldest)
+        stalled.add_metric([name], figures.stalled)
+    yield from (age, stalled)
 
 
 def _queue_gauges(reading: Reading) -> Iterator[Metric]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Final
 
+from pgq_core.domain.health import LoopHealth
 from pgq_core.domain.histogram import EMPTY, Cells, add_cells
 from pgq_core.domain.job import Outcome
 from pgq_core.domain.snapshot import Count
@@ -75,6 +76,22 @@ class QueueFigures:
 
 
 @dataclass(frozen=True, slots=True)
+class LoopFigures:
+    """One kind of loop in all live processes: the oldest last good turn, and how many have stopped turning."""
+
+    oldest: float = 0.0
+    stalled: int = 0
+
+    @classmethod
+    def by_name(cls, loops: Iterable[LoopHealth]) -> dict[str, LoopFigures]:
+        figures: dict[str, LoopFigures] = {}
+        for loop in loops:
+            known = figures.get(loop.name, cls())
+            figures[loop.name] = cls(max(known.oldest, loop.age), known.stalled + loop.is_stalled)
+        return figures
+
+
+@dataclass(frozen=True, slots=True)
 class Reading:
     """Everything read at one time. `read_at`: this machine's monotonic clock; `taken_at`: the database's."""
 
@@ -84,6 +101,7 @@ class Reading:
     queues: Mapping[str, QueueFigures]
     workers_alive: int
     late_writes: int
+    loops: Mapping[str, LoopFigures] = field(default_factory=dict)
 
 
 def _earliest(times: Iterable[datetime | None]) -> datetime | None:

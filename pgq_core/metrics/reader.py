@@ -12,7 +12,7 @@ from psycopg import AsyncConnection
 from pgq_core.domain.snapshot import Count, Overview, QueueView, WorkerView
 from pgq_core.domain.window import WINDOWS
 from pgq_core.inspector import Inspector
-from pgq_core.metrics.figures import Depths, QueueFigures, Reading, Totals
+from pgq_core.metrics.figures import Depths, LoopFigures, QueueFigures, Reading, Totals
 from pgq_core.metrics.labels import Labels
 from pgq_core.metrics.totals import BASE_EVERY, TotalsMemory
 from pgq_core.queries import Queries
@@ -43,6 +43,8 @@ class MetricsReader:
         totals = await self._totals.read(conn, overview.taken_at)
         late_writes = await self._queries.read_late_writes().fetch_one(conn)
         alive = [worker for worker in overview.workers if worker.stopped_at is None and not worker.is_stale]
+        turning = [loop for worker in alive for loop in worker.loops]
+        turning += [loop for one in overview.supervisors if not one.is_stale for loop in one.loops]
         read_at = time.monotonic()
         return Reading(
             read_at=read_at,
@@ -51,6 +53,7 @@ class MetricsReader:
             queues=self._figures(overview, alive, totals.items()),
             workers_alive=len(alive),
             late_writes=late_writes or 0,
+            loops=LoopFigures.by_name(turning),
         )
 
     def _figures(

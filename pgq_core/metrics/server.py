@@ -6,6 +6,7 @@ import asyncio
 
 from prometheus_client import start_http_server
 
+from pgq_core.domain.health import LoopHealth
 from pgq_core.errors import InvalidSettings
 from pgq_core.metrics.service import INTERVAL, MetricsService
 from pgq_core.settings import Settings
@@ -30,6 +31,9 @@ class MetricsServer:
             await self._service.run(stop)
         finally:
             await asyncio.to_thread(self._close)
+
+    def loops(self) -> tuple[LoopHealth, ...]:
+        return self._service.loops()
 
     def _close(self) -> None:
         self._server.shutdown()

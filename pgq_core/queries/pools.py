@@ -66,8 +66,10 @@ class PoolQueries(QueryGroup):
             dead_id=dead_id,
         )
 
-    def beat_for_host(self, *, host: str, supervisor_id: str, stopping: bool) -> Statement[None]:
-        return self._statement("beat_for_host", host=host, supervisor_id=supervisor_id, stopping=stopping)
+    def beat_for_host(
+        self, *, host: str, supervisor_id: str, stopping: bool, loops: str | None = None
+    ) -> Statement[None]:
+        return self._statement("beat_for_host", host=host, supervisor_id=supervisor_id, stopping=stopping, loops=loops)
 
     def release_host_lease(self, *, host: str, supervisor_id: str) -> Statement[None]:
         return self._statement("release_host_lease", host=host, supervisor_id=supervisor_id)

@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 
 from psycopg import sql
 
+from pgq_core.domain.health import LoopHealth, decode_loops
+from pgq_core.domain.job import JSON
 from pgq_core.domain.snapshot import WorkerView
 from pgq_core.queries.statement import QueryGroup, Statement
 
@@ -95,6 +97,9 @@ class WorkerRow:
     rss_bytes: int | None
     is_stale: bool
     version: str | None
+    loops: JSON
+    beat_age: float
+    beat_limit: float
 
     def to_view(self) -> WorkerView:
         return WorkerView(
@@ -122,6 +127,7 @@ class WorkerRow:
             rss_bytes=self.rss_bytes,
             is_stale=self.is_stale,
             version=self.version,
+            loops=() if self.stopped_at else beaten_loops(self.loops, age=self.beat_age, limit=self.beat_limit),
         )
 
 
@@ -149,6 +155,20 @@ class PoolRow:
     heartbeat_at: datetime | None
     stopping: bool | None
     supervisor_is_stale: bool | None
+    supervisor_loops: JSON
+    beat_age: float | None
+    beat_limit: float
+
+
+@dataclass(frozen=True, slots=True)
+class DutyRow:
+    """Who does the maintenance. `renewed_age`: seconds since the lease was renewed last."""
+
+    name: str
+    holder: str
+    is_expired: bool
+    loops: JSON
+    renewed_age: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,5 +232,13 @@ class ReadQueries(QueryGroup):
     def read_pools(self, *, stale_limit: timedelta, limit: int) -> Statement[PoolRow]:
         return self._statement("read_pools", PoolRow, stale_limit=stale_limit, limit=limit)
 
+    def read_duties(self) -> Statement[DutyRow]:
+        return self._statement("read_duties", DutyRow)
+
     def read_health(self, *, stale_limit: timedelta) -> Statement[HealthRow]:
         return self._statement("read_health", HealthRow, schema_name=self.schema, stale_limit=stale_limit)
+
+
+def beaten_loops(loops: JSON, *, age: float, limit: float) -> tuple[LoopHealth, ...]:
+    """The loops that a beat told of, and the beats themselves, which are one loop more."""
+    return (LoopHealth("heartbeat", max(age, 0.0), limit), *decode_loops(loops, since=age))

@@ -47,6 +47,8 @@ class Beat:
     late_writes: int = 0
     cpu_percent: float | None = None
     rss_bytes: int | None = None
+    loops: str | None = None
+    """JSON text: how its inner loops do, see `domain.health`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +149,7 @@ class UpkeepQueries(QueryGroup):
             late_writes=[b.late_writes for b in beats],
             cpu_percents=[b.cpu_percent for b in beats],
             rss_bytes=[b.rss_bytes for b in beats],
+            loops=[b.loops for b in beats],
         )
 
     def end_worker(
@@ -235,9 +238,9 @@ class UpkeepQueries(QueryGroup):
 
     # Duties
 
-    def acquire_lease(self, *, name: str, holder: str, duration: timedelta) -> Statement[str]:
+    def acquire_lease(self, *, name: str, holder: str, duration: timedelta, loops: str | None = None) -> Statement[str]:
         """One row when the duty is the holder's now."""
-        return self._statement("acquire_lease", str, name=name, holder=holder, duration=duration)
+        return self._statement("acquire_lease", str, name=name, holder=holder, duration=duration, loops=loops)
 
     def give_up_lease(self, *, name: str, holder: str) -> Statement[None]:
         return self._statement("give_up_lease", name=name, holder=holder)

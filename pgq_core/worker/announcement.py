@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Final
 
 from pgq_core.domain.text import describe
 from pgq_core.handlers import Handler, Registry
@@ -13,9 +12,7 @@ from pgq_core.queries import Queries
 from pgq_core.queries.upkeep import AnnouncedType
 from pgq_core.service import PeriodicService
 from pgq_core.worker.completer import Completer
-
-REPEATED_EVERY: Final = 3600.0
-"""Seconds. A type counts as unknown only when nobody has announced it for days."""
+from pgq_core.worker.marks import ANNOUNCE_EVERY, Marks, Turn
 
 
 class Announcer(PeriodicService):
@@ -23,8 +20,11 @@ class Announcer(PeriodicService):
 
     name = "announcer"
 
-    def __init__(self, completer: Completer, queries: Queries, registry: Registry, *, worker_id: str) -> None:
-        super().__init__(interval=REPEATED_EVERY)
+    def __init__(
+        self, completer: Completer, queries: Queries, registry: Registry, marks: Marks, *, worker_id: str
+    ) -> None:
+        super().__init__(interval=ANNOUNCE_EVERY)
+        self._marks = marks
         self._completer = completer
         self._queries = queries
         self._registry = registry
@@ -37,6 +37,7 @@ class Announcer(PeriodicService):
             worker_id=self._worker_id, pid=os.getpid(), job_types=self._registry.types
         )
         await statement.execute(conn)
+        self._marks.turned(Turn.ANNOUNCE)
 
 
 def _announced(handler: Handler[..., object]) -> AnnouncedType:

@@ -20,7 +20,7 @@ from pgq_core.service import Pauses
 from pgq_core.worker.attempt import Attempt, Verdict, Write
 from pgq_core.worker.batch import Batch, simplified
 from pgq_core.worker.job_log import JobLog
-from pgq_core.worker.marks import Marks
+from pgq_core.worker.marks import Marks, Turn
 
 BATCH: Final = 500
 """Rows of one statement; larger ones cost the overlap of claim, work and write (measured: 500 is best)."""
@@ -113,10 +113,12 @@ class Completer:
         while not self._closing.is_set():
             await self._work.wait()
             self._work.clear()
+            self._marks.turned(Turn.FINISH)  # from here on a turn is owed
             while not self._closing.is_set() and self._has_something():
                 if len(self._attempts) < BATCH and self._has_more_work():
                     await asyncio.sleep(LINGER)
                 await self._write_or_wait()
+            self._marks.rests(Turn.FINISH)
             self._empty.set()
 
     async def close(self) -> None:
@@ -151,6 +153,7 @@ class Completer:
                 await self._wait_for_database(error)
         else:
             self._writing = []
+            self._marks.turned(Turn.FINISH)
             if self.is_in_trouble:
                 self.is_in_trouble = False
                 self._trouble.over("outcomes_written_again")

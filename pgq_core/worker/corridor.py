@@ -23,7 +23,7 @@ from pgq_core.worker.completer import Completer
 from pgq_core.worker.endings import Endings
 from pgq_core.worker.executor import Executor
 from pgq_core.worker.job_log import JobLog
-from pgq_core.worker.marks import Marks
+from pgq_core.worker.marks import TEND_EVERY, Marks, Turn
 from pgq_core.worker.producer import Producer
 from pgq_core.worker.protocol import RunnerOrders
 from pgq_core.worker.spec import served_queues
@@ -108,8 +108,9 @@ class Corridor:
             poll=settings.poll,
             burst=orders.burst,
             random=random,
+            on_turn=lambda: marks.turned(Turn.CLAIM),
         )
-        self.announcer = Announcer(self.completer, queries, registry, worker_id=orders.worker_id)
+        self.announcer = Announcer(self.completer, queries, registry, marks, worker_id=orders.worker_id)
         self._tasks: list[asyncio.Task[None]] = []
         self._never = asyncio.Event()
 
@@ -178,7 +179,8 @@ class Corridor:
         announcing = asyncio.create_task(self._announce_again())
         try:
             while True:
-                await asyncio.sleep(1.0)
+                self._marks.turned(Turn.TEND)
+                await asyncio.sleep(TEND_EVERY)
                 self._log.tick()
                 for attempt in self.executor.take_long_transactions():
                     self._log.warn_about_transaction(attempt)

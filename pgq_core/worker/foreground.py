@@ -13,7 +13,7 @@ from pgq_core.database import connect_sync
 from pgq_core.errors import DatabaseUnavailable, InvalidSettings, PgqError
 from pgq_core.logs import LineWriter, configure_logs, get_logger
 from pgq_core.migrate import check_schema
-from pgq_core.service import Pauses, Service, wait_for_any
+from pgq_core.service import Pauses, Service, loops_of, wait_for_any
 from pgq_core.worker.backoff import RestartBackoff
 from pgq_core.worker.exits import ExitKind, RunnerExit
 from pgq_core.worker.handle import RunnerHandle
@@ -77,7 +77,7 @@ class ForegroundWorker:
         self._outputs = {"out": LineWriter(_STDOUT), "err": log}
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
-        self._keeper = Keeper(options.settings, on_output=self._pass_on)
+        self._keeper = Keeper(options.settings, on_output=self._pass_on, loops=lambda: loops_of(services))
         self._backoff = RestartBackoff()
         self._logger = get_logger("pgq.keeper")
         self._handle: RunnerHandle | None = None

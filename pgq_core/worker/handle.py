@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
+from collections.abc import Iterable
 from enum import StrEnum
 
+from pgq_core.domain.health import LoopHealth, encode_loops
 from pgq_core.queries.upkeep import Beat
 from pgq_core.worker.child import Child
 from pgq_core.worker.exits import RunnerExit
@@ -107,7 +109,7 @@ class RunnerHandle:
             self.counted = (marks.running, marks.finished, marks.failed, marks.late_writes)
         return self.counted
 
-    def beat(self) -> Beat:
+    def beat(self, loops: Iterable[LoopHealth] = ()) -> Beat:
         """What is to be said of it now; measures its process."""
         self.cpu_percent, self.rss_bytes = self.child.usage()
         running, finished, failed, late_writes = self.counters()
@@ -121,6 +123,7 @@ class RunnerHandle:
             late_writes,
             self.cpu_percent,
             self.rss_bytes,
+            encode_loops(loops),
         )
 
     def keep_line(self, line: str) -> None:

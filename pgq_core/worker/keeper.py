@@ -11,12 +11,14 @@ import signal
 import socket
 import time
 import uuid
+from collections.abc import Callable, Iterable
 from importlib.metadata import version
 from random import Random
 from typing import Any, Final
 
 from psycopg import AsyncConnection
 
+from pgq_core.domain.health import LoopHealth, turn_limit
 from pgq_core.listener import Listener
 from pgq_core.logs import get_logger
 from pgq_core.queries import Queries
@@ -31,6 +33,7 @@ from pgq_core.worker.events import EventSink, KeeperEvent, KeeperEventKind, Outp
 from pgq_core.worker.exits import RunnerExit
 from pgq_core.worker.handle import Intent, RunnerHandle, RunnerState
 from pgq_core.worker.inquest import exit_of
+from pgq_core.worker.loops import runner_loops
 from pgq_core.worker.marks import Marks
 from pgq_core.worker.protocol import Report, ReportKind, RunnerOrders
 from pgq_core.worker.spec import RunnerSpec, served_queues
@@ -53,9 +56,13 @@ class Keeper:
         host: str | None = None,
         on_event: EventSink | None = None,
         on_output: OutputSink | None = None,
+        loops: Callable[[], Iterable[LoopHealth]] = tuple,
         random: Random | None = None,
     ) -> None:
+        """`loops`: others of this process, told of with each worker's beat."""
         self._settings = settings
+        self._loops_beside = loops
+        self._watched_at = time.monotonic()
         self._host = host or socket.gethostname()
         self._on_event = on_event
         self._on_output = on_output
@@ -81,8 +88,14 @@ class Keeper:
         """The runners whose process lives."""
         return tuple(self._handles.values())
 
+    def loops(self) -> tuple[LoopHealth, ...]:
+        """Its own loop beside the beats, which tell of themselves."""
+        limit = turn_limit(_WATCH_INTERVAL, least=self._settings.stale_limit)
+        return (LoopHealth("watch", time.monotonic() - self._watched_at, limit),)
+
     async def open(self) -> None:
         """Starts beating. The database need not be there yet."""
+        self._watched_at = time.monotonic()
         self._desk.open()
         self._watch_task = asyncio.create_task(self._watch(), name="keeper's watch")
 
@@ -265,7 +278,9 @@ class Keeper:
         if not handles:
             return
         sent = machine_ns()
-        rows = await self._queries.beat_workers([handle.beat() for handle in handles.values()]).fetch_all(conn)
+        beside = (*self.loops(), *self._loops_beside())
+        beats = [handle.beat((*runner_loops(handle, self._settings), *beside)) for handle in handles.values()]
+        rows = await self._queries.beat_workers(beats).fetch_all(conn)
         for row in rows:
             handle = handles[row.id]
             if handle.state is RunnerState.EXITED:  # it ended while the beat was under way
@@ -313,6 +328,7 @@ class Keeper:
             await asyncio.sleep(min(self._settings.heartbeat, _WATCH_INTERVAL))
             for handle in self.handles:
                 self._look_after(handle)
+            self._watched_at = time.monotonic()
 
     def _look_after(self, handle: RunnerHandle) -> None:
         if handle.kill_at is not None and time.monotonic() >= handle.kill_at:

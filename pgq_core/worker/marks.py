@@ -9,12 +9,30 @@ from __future__ import annotations
 import mmap
 import os
 import tempfile
+import time
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Final
 
 _HEADER: Final = 16
 _CELL: Final = 8
 _LAST_BEAT, _FINISHED, _FAILED, _LATE_WRITES = range(4)
+
+
+TEND_EVERY: Final = 1.0
+ANNOUNCE_EVERY: Final = 3600.0
+"""Seconds. A type counts as unknown only when nobody has announced it for days."""
+
+
+class Turn(IntEnum):
+    """The cells in which the loops of a runner write down the time of their last good turn."""
+
+    CLAIM = 4
+    FINISH = 5
+    TEND = 6
+    WATCHDOG = 7
+    ANNOUNCE = 8
+
 
 UNWRITTEN_ROOM: Final = 2048
 """Jobs that have ended and whose outcome is not yet written, beside the running ones."""
@@ -63,6 +81,19 @@ class Marks:
             for job_id, deadline in zip(cells[::2], cells[1::2], strict=True)
             if job_id
         ]
+
+    def turned(self, loop: Turn) -> None:
+        """That loop has just made a good turn."""
+        self._header[loop] = time.monotonic_ns()
+
+    def rests(self, loop: Turn) -> None:
+        """That loop has nothing to do, and will be woken: no turn is owed."""
+        self._header[loop] = 0
+
+    def turn_age(self, loop: Turn) -> float:
+        """Seconds since its last good turn; 0 while it rests or has not begun."""
+        turned_at = self._header[loop]
+        return max(time.monotonic_ns() - turned_at, 0) / 1e9 if turned_at else 0.0
 
     @property
     def last_beat_ns(self) -> int:

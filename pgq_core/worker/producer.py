@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, Final
 
@@ -58,7 +58,10 @@ class Producer:
         poll: float,
         burst: bool,
         random: Random,
+        on_turn: Callable[[], None],
     ) -> None:
+        """`on_turn`: after each good turn of the loop."""
+        self._on_turn = on_turn
         self._listener = listener
         self._queries = queries
         self._executor = executor
@@ -119,6 +122,7 @@ class Producer:
                 self._trouble.say("claims_wait_for_database", error)
                 await self._listener.wait(self._pauses.next())
                 continue
+            self._on_turn()
             self._trouble.over("claims_work_again")
             self._pauses.reset()
             if self._burst and self._has_run_dry():

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from pgq_core.worker.clock import machine_ns
-from pgq_core.worker.marks import Marks
+from pgq_core.worker.marks import Marks, Turn
 from pgq_core.worker.protocol import RunnerExitCode
 
 SAFE_SHARE: Final = 0.85
@@ -43,6 +43,7 @@ class Watchdog:
 
     def _run(self) -> None:
         while not self._is_over.wait(self._tick):
+            self._marks.turned(Turn.WATCHDOG)
             if self.silence() > self._limit:
                 self._on_fenced(self.silence())
                 self._end_hard()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from datetime import timedelta
 from importlib.metadata import version
 from typing import Any
 
 from psycopg import AsyncConnection
 
+from pgq_core.domain.health import LoopHealth, encode_loops
 from pgq_core.logs import get_logger
 from pgq_core.queries import Queries
 from pgq_tui.supervisor.errors import SupervisorRunning
@@ -59,9 +61,11 @@ class Charge:
             name, pid = (holder.supervisor_id, holder.pid) if holder else ("(unknown)", 0)
             raise SupervisorRunning(self._host, name, pid)
 
-    async def beat(self, conn: AsyncConnection[Any], *, stopping: bool) -> bool:
+    async def beat(self, conn: AsyncConnection[Any], *, stopping: bool, loops: Iterable[LoopHealth] = ()) -> bool:
         """False when another supervisor has taken over. A row that somebody deleted is put there again."""
-        beat = self._queries.beat_for_host(host=self._host, supervisor_id=self._id, stopping=stopping)
+        beat = self._queries.beat_for_host(
+            host=self._host, supervisor_id=self._id, stopping=stopping, loops=encode_loops(loops)
+        )
         if await beat.execute(conn) == 1:
             return True
         return await self._take(conn, dead_id=None) is not None

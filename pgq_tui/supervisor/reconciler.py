@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Any
 
 from psycopg import AsyncConnection
 
 from pgq_core.database import connect
+from pgq_core.domain.health import LoopHealth, turn_limit
 from pgq_core.logs import get_logger
 from pgq_core.queries import Queries
 from pgq_core.queries.pools import WantedPoolRow
@@ -42,8 +43,11 @@ class Reconciler(PeriodicService):
         supervisor_id: str,
         charge: Charge,
         on_charge_lost: Callable[[], None],
+        loops: Callable[[], Iterable[LoopHealth]] = tuple,
     ) -> None:
-        super().__init__(interval=POLL)
+        """`loops`: others of this process, told of with each beat."""
+        super().__init__(interval=POLL, limit=turn_limit(POLL, least=settings.stale_limit))
+        self._loops_beside = loops
         self._keeper = keeper
         self.has_lost_charge = False
         self.is_closing = False
@@ -105,7 +109,8 @@ class Reconciler(PeriodicService):
 
     async def beat(self, *, stopping: bool) -> None:
         """Renew the lease now, whatever the loop does."""
-        if self.has_lost_charge or await self._charge.beat(await self.connection(), stopping=stopping):
+        loops = () if stopping else (*self.loops(), *self._loops_beside())
+        if self.has_lost_charge or await self._charge.beat(await self.connection(), stopping=stopping, loops=loops):
             return
         self.has_lost_charge = True
         self._on_charge_lost()

@@ -18,7 +18,7 @@ from pgq_core.logs import RepeatedTrouble, get_logger
 from pgq_core.maintenance import Maintenance
 from pgq_core.migrate import check_schema_async
 from pgq_core.queries import Queries
-from pgq_core.service import Pauses, wait_for_any
+from pgq_core.service import Pauses, loops_of, wait_for_any
 from pgq_core.worker import Keeper, KeeperEvent, KeeperEventKind
 from pgq_tui.supervisor.charge import Charge
 from pgq_tui.supervisor.host_lock import HostLock
@@ -61,7 +61,9 @@ class Supervisor:
             supervisor_id=self.id,
             charge=self._charge,
             on_charge_lost=self._lose_charge,
+            loops=lambda: loops_of((self._keeper, self._maintenance)),
         )
+        self._maintenance = Maintenance(settings)
         self._stop_asked = asyncio.Event()
         self._hurry_asked = asyncio.Event()
         self._is_database_away = False
@@ -122,7 +124,7 @@ class Supervisor:
 
     async def _maintain(self) -> None:
         if self._options.with_maintenance:
-            await Maintenance(self._options.settings).run(self._stop_asked)
+            await self._maintenance.run(self._stop_asked)
 
     async def _drain(self, reconciling: asyncio.Task[None]) -> None:
         """Bounded by the grace time and two seconds, whatever the database does."""

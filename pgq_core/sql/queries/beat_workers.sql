@@ -4,8 +4,8 @@
 WITH input AS (
     SELECT *
       FROM unnest(%(ids)s::text[], %(pids)s::int[], %(states)s::text[], %(running)s::int[], %(finished)s::bigint[], %(failed)s::bigint[],
-                  %(late_writes)s::bigint[], %(cpu_percents)s::real[], %(rss_bytes)s::bigint[])
-        AS t(id, pid, state, running, finished, failed, late_writes, cpu_percent, rss_bytes)
+                  %(late_writes)s::bigint[], %(cpu_percents)s::real[], %(rss_bytes)s::bigint[], %(loops)s::jsonb[])
+        AS t(id, pid, state, running, finished, failed, late_writes, cpu_percent, rss_bytes, loops)
 ), held AS MATERIALIZED (
     SELECT w.id
       FROM {schema}.workers w
@@ -23,7 +23,8 @@ WITH input AS (
            failed = i.failed,
            late_writes = i.late_writes,
            cpu_percent = i.cpu_percent,
-           rss_bytes = i.rss_bytes
+           rss_bytes = i.rss_bytes,
+           loops = i.loops
       FROM held h
       JOIN input i ON i.id = h.id
      WHERE w.id = h.id

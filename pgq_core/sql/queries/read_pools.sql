@@ -2,7 +2,9 @@
 SELECT host, p.name, p.queues, p.concurrency, p.wanted, p.minimum, p.maximum, p.state, p.state_detail, p.retry_at, p.restarts,
        coalesce(w.alive, 0) AS alive, coalesce(w.draining, 0) AS draining,
        s.supervisor_id, s.pid, s.pools, s.started_at, s.heartbeat_at, s.stopping,
-       s.heartbeat_at < now() - %(stale_limit)s::interval AS supervisor_is_stale
+       s.heartbeat_at < now() - %(stale_limit)s::interval AS supervisor_is_stale, s.loops AS supervisor_loops,
+       extract(epoch FROM now() - s.heartbeat_at)::double precision AS beat_age,
+       extract(epoch FROM %(stale_limit)s::interval)::double precision AS beat_limit
   FROM {schema}.worker_pools p
   FULL JOIN {schema}.supervisors s USING (host)
   LEFT JOIN LATERAL (
