@@ -24,6 +24,7 @@ from pgq_core.job_queue import AsyncJobQueue
 from pgq_core.metrics.service import MetricsService
 from pgq_core.operations import Operations, local_operator
 from pgq_core.queries import Queries
+from pgq_core.service import loops_of
 from pgq_core.settings import Settings
 
 _ENQUEUEING, _LOOKING, _BULK = 8, 6, 2
@@ -70,7 +71,19 @@ class ApiContext:
         self.traffic = Traffic(self.metrics.registry)
         self.readiness = Readiness(dsn, settings.db_schema)
         self.own_name = settings.operator or local_operator()
+        self._services = (self.readiness, self.metrics)
         self.is_stopping = False
+
+    def loop_ages(self) -> dict[str, float]:
+        """Seconds since the last good turn of each background loop."""
+        return {loop.name: round(loop.age, 1) for loop in loops_of(self._services)}
+
+    def stuck_loop(self) -> str | None:
+        """A loop that ends no turn any more, neither well nor badly. One whose turns fail says so in the metrics."""
+        for service in self._services:
+            if (age := service.stuck_for()) is not None:
+                return f"the loop {service.name!r} of this server has not turned for {age:.0f} s"
+        return None
 
     def operations(self, operator: str) -> Operations:
         """The verbs, under the caller's name. Raises ReadOnlyRefused on a server that may only look."""
@@ -85,7 +98,7 @@ class ApiContext:
     async def running(self) -> AsyncIterator[None]:
         """Background services run inside; at the end, work that has begun is finished within the grace."""
         stop = asyncio.Event()
-        services = [asyncio.create_task(service.run(stop)) for service in (self.readiness, self.metrics)]
+        services = [asyncio.create_task(service.run(stop)) for service in self._services]
         try:
             yield
         finally:

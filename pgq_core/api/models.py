@@ -169,4 +169,7 @@ class QueueActed(Answer):
 
 
 class Health(Answer):
+    """`loops`: seconds since the last good turn of each loop in this process."""
+
     status: str
+    loops: dict[str, float] | None = None

@@ -22,12 +22,14 @@ async def alive() -> Response:
 
 @router.get("/readyz", response_model=Health, responses=problems())
 async def ready(context: Context) -> Response:
-    """Whether requests can be served: looked at once a second. 503 says why not."""
+    """Whether requests can be served: looked at once a second. 503 says why not, and names a loop that is stuck."""
     if context.is_stopping:
         raise unavailable("this server is stopping")
     if (fault := context.readiness.fault) is not None:
         raise unavailable(fault)
-    return answered(Health(status="ready"))
+    if (stuck := context.stuck_loop()) is not None:
+        raise unavailable(stuck)
+    return answered(Health(status="ready", loops=context.loop_ages()))
 
 
 @router.get(
