@@ -1,0 +1,139 @@
+"""A JobQueue that a test can look into, work off and send through time."""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from psycopg import Connection
+
+from pgq_core.handlers import Handler, Registry, Resources, default_registry
+from pgq_core.job_queue import EnqueuedJob, JobQueue, JobRequest
+from pgq_core.queries import Queries, Statement
+from pgq_core.testing.draining import (
+    MOST_RUNS,
+    DrainedRun,
+    Draining,
+    Returned,
+    Step,
+    raise_first_error,
+    run_plain,
+    run_within_limit,
+)
+from pgq_core.testing.private_loop import PrivateLoop
+from pgq_core.testing.probe import Probe
+from pgq_core.worker.attempt import Attempt
+from pgq_core.worker.calls import Calls
+from pgq_core.worker.transactional import JobTransactions
+
+
+class QueueUnderTest(JobQueue, Probe):
+    """`resources`: what handlers find as `context.resources`; without them the startup hooks make them.
+
+    `jitter`: the share of each retry delay that is drawn, 1.0 for the longest. Plain handlers run in the test's own
+    thread.
+    """
+
+    def __init__(
+        self,
+        dsn: str,
+        *,
+        schema: str,
+        registry: Registry | None = None,
+        resources: Resources | None = None,
+        jitter: float = 1.0,
+        **options: Any,  # noqa: ANN401 - those of JobQueue
+    ) -> None:
+        JobQueue.__init__(self, dsn, schema=schema, registry=registry, **options)
+        Probe.__init__(self, dsn, schema)
+        self.registry = default_registry if registry is None else registry
+        self.jitter = jitter
+        self._resources: Resources = {} if resources is None else resources
+        self._has_resources = resources is not None
+        self._has_started = False
+        self._is_inline = False
+        self._raises_inline = True
+        self._loop = PrivateLoop()
+        self._transactions = JobTransactions(dsn, Queries(schema), worker_id="testing", slot=0)
+
+    def enqueue(
+        self,
+        job_type: Handler[..., Any] | str,
+        data: object = None,
+        *,
+        conn: Connection[Any] | None = None,
+        **options: Any,  # noqa: ANN401 - those of JobQueue
+    ) -> EnqueuedJob:
+        """As JobQueue.enqueue; inside `run_inline` the job has run then, unless `conn` holds it back."""
+        answer = super().enqueue(job_type, data, conn=conn, **options)
+        self._drain_inline(conn)
+        return answer
+
+    def enqueue_many(
+        self,
+        items: Iterable[JobRequest | tuple[Handler[..., Any] | str, object]],
+        *,
+        conn: Connection[Any] | None = None,
+    ) -> list[EnqueuedJob]:
+        answers = super().enqueue_many(items, conn=conn)
+        self._drain_inline(conn)
+        return answers
+
+    @contextlib.contextmanager
+    def run_inline(self, *, raise_errors: bool = True) -> Iterator[None]:
+        """In the block an enqueue runs what is due at once, and raises what a handler raised, after it was recorded."""
+        before = self._is_inline, self._raises_inline
+        self._is_inline, self._raises_inline = True, raise_errors
+        try:
+            yield
+        finally:
+            self._is_inline, self._raises_inline = before
+
+    def drain(
+        self, queue: str | None = None, *, limit: int = MOST_RUNS, raise_errors: bool = False
+    ) -> list[DrainedRun]:
+        """Runs what is due, in `queue` or in all, until nothing is left that this registry knows.
+
+        Jobs that wait for a retry or a later time stay: `travel` to them. `raise_errors`: the first exception of a
+        handler, once all of them are recorded.
+        """
+        self._start()
+        draining = Draining(self.schema, self.registry, self._transactions, self._resources, jitter=self.jitter)
+        flow = draining.drain(queue, limit)
+        try:
+            step = next(flow)
+            while True:
+                step = flow.send(self._done(step, draining.calls))
+        except StopIteration as end:
+            runs: list[DrainedRun] = end.value
+        if raise_errors:
+            raise_first_error(runs)
+        return runs
+
+    def close(self) -> None:
+        if self._has_started:
+            self._loop.run(self.registry.stop(self._resources))
+        self._loop.run(self._transactions.close())
+        self._loop.close()
+        self.stop_looking()
+        super().close()
+
+    def _start(self) -> None:
+        if not self._has_resources and not self._has_started:
+            self._has_started = True
+            self._loop.run(self.registry.start(self._resources))
+
+    def _done(self, step: Step, calls: Calls) -> list[Any] | Returned:
+        match step:
+            case Statement():
+                return self._fetch(step, None)
+            case Attempt():
+                if step.handler.is_async or calls.wraps:
+                    return self._loop.run(run_within_limit(calls, step))
+                return contextvars.copy_context().run(run_plain, calls, step)
+
+    def _drain_inline(self, conn: Connection[Any] | None) -> None:
+        if self._is_inline and conn is None:
+            self.drain(raise_errors=self._raises_inline)
