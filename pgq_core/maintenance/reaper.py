@@ -45,6 +45,8 @@ class Reaper(Duty):
             self.nudge()
 
     async def _reap(self, conn: AsyncConnection[Any]) -> tuple[list[OrphanRow], list[RescheduledJob | BuriedJob]]:
+        if not await self._knows_the_time(conn):
+            return [], []
         async with conn.transaction():
             lost = await self._queries.mark_lost_workers(stale_limit=self._stale_limit).fetch_all(conn)
             statement = self._queries.lock_lost_jobs(stale_limit=self._stale_limit, limit=BATCH)
@@ -54,6 +56,12 @@ class Reaper(Duty):
         for worker_id in lost:
             self._logger.warning("worker_lost", worker_id=worker_id)
         return orphans, writes
+
+    async def _knows_the_time(self, conn: AsyncConnection[Any]) -> bool:
+        """Whether ages are real: after somebody has set the server's clock, everybody gets time to beat."""
+        await self._queries.pull_back_beats().execute(conn)
+        await self._leadership.clock.look(conn)
+        return self._leadership.clock.is_trusted
 
     def _fate(self, orphan: OrphanRow) -> RescheduledJob | BuriedJob:
         decision = decide_after_failure(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pgq_core.queries.claims import ClaimQueries
+from pgq_core.queries.clocks import ClockQueries
 from pgq_core.queries.enqueues import EnqueueQueries
 from pgq_core.queries.lists import ListQueries
 from pgq_core.queries.metrics import MetricQueries
@@ -17,6 +18,7 @@ from pgq_core.queries.verbs import VerbQueries
 
 class Queries(
     ClaimQueries,
+    ClockQueries,
     EnqueueQueries,
     ListQueries,
     ReadQueries,

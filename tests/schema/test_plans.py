@@ -93,6 +93,7 @@ STATEMENTS = [
     worker(QUERIES.list_cancel_requests(worker_id="w1"), blocks=200),
     worker(QUERIES.lock_claims_of_worker(worker_id="w1"), blocks=200),
     worker(QUERIES.lock_lost_jobs(stale_limit=MINUTE, limit=100), blocks=3000),
+    worker(QUERIES.pull_back_beats(), blocks=300),
     worker(QUERIES.mark_lost_workers(stale_limit=MINUTE), blocks=300),
     worker(QUERIES.claim_spent_jobs(holder="w1", limit=100), blocks=500),
     worker(QUERIES.claim_unknown_jobs(holder="w1", after=timedelta(days=7), limit=100), blocks=1000),
