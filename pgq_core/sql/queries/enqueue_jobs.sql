@@ -12,7 +12,7 @@ WITH input AS MATERIALIZED (
         WITH ORDINALITY AS t(queue, payload, priority, delay, not_before, key, max_attempts, timeout, trace_context, position)
 ), inserted AS (
     INSERT INTO {schema}.jobs (queue, payload, priority, not_before, idempotency_key, max_attempts, timeout, trace_context)
-    SELECT queue, payload, priority, coalesce(not_before, now() + coalesce(delay, '0')), key, max_attempts, timeout, trace_context
+    SELECT queue, payload, priority, coalesce(not_before, greatest(now(), statement_timestamp() + delay)), key, max_attempts, timeout, trace_context
       FROM input
      WHERE key IS NULL
         OR nth = 1
