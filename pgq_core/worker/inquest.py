@@ -33,10 +33,13 @@ def _kind(handle: RunnerHandle, code: int) -> ExitKind:
             return ExitKind.REPLACE
     if handle.is_refused:
         return ExitKind.REFUSED
-    if code in {RunnerExitCode.FENCED, RunnerExitCode.STUCK}:
+    # A runner that leaves on its own account says so first; a job may end the process with any exit code, 0 included.
+    if code in {RunnerExitCode.FENCED, RunnerExitCode.STUCK} and handle.leaving:
         return ExitKind.REPLACE
-    if code == RunnerExitCode.DONE:
-        return ExitKind.FINISHED if handle.is_finished else ExitKind.STOPPED
+    if code == RunnerExitCode.DONE and handle.is_finished:
+        return ExitKind.FINISHED
+    if code == RunnerExitCode.DONE and handle.state is RunnerState.DRAINING:
+        return ExitKind.STOPPED
     if code in _POLITE and handle.state is RunnerState.STARTING:
         return ExitKind.STOPPED  # asked to leave from outside, while it was still importing its application
     return ExitKind.CRASHED

@@ -154,9 +154,11 @@ class Runner:
             self._start_leaving(reason)
 
     def _hear_of_silence(self, seconds: float) -> None:
-        """In the watchdog's thread."""
+        """In the watchdog's thread. The keeper is told from here: a job may hold up the loop to the hard end."""
+        reason = f"no beat got through for {seconds:.1f} s"
+        self._report(Report(ReportKind.LEAVING, f"fenced: {reason}"))
         with contextlib.suppress(RuntimeError):  # the loop is closed: we are leaving already
-            self._loop.call_soon_threadsafe(self._fence, f"no beat got through for {seconds:.1f} s")
+            self._loop.call_soon_threadsafe(self._fence, reason)
 
     def _fence(self, reason: str) -> None:
         self._is_fenced, self._code = True, RunnerExitCode.FENCED

@@ -188,7 +188,7 @@ def test_runner_whose_keeper_is_killed_finishes_its_job_and_leaves(database: Que
     [
         ("kill", {"signal": "SIGSEGV"}, "worker died: SIGSEGV"),
         ("kill", {"signal": "SIGKILL"}, "worker died: SIGKILL"),
-        ("exit", {"code": 7}, "worker died: exit code 7"),
+        ("exit", {"code": 0}, "worker died: exit code 0"),
     ],
 )
 def test_job_that_kills_its_worker_becomes_a_dead_letter_that_names_the_signal(

@@ -14,13 +14,15 @@ from pgq_core.errors import InvalidSettings
 from pgq_core.queries.orphans import OrphanRow
 from pgq_core.worker.backoff import RestartBackoff
 from pgq_core.worker.exits import ExitKind, RunnerExit
+from pgq_core.worker.handle import RunnerHandle, RunnerState
+from pgq_core.worker.inquest import exit_of
 from pgq_core.worker.marks import Mark, Marks
 from pgq_core.worker.output import LINES_PER_SECOND, MAX_LINE, LineSplitter
 from pgq_core.worker.pace import LARGEST_CLAIM, Pace
-from pgq_core.worker.protocol import Report, ReportKind
+from pgq_core.worker.protocol import Report, ReportKind, RunnerExitCode
 from pgq_core.worker.rescue import Blame, Rescue, rescue_of
 from pgq_core.worker.rotation import Rotation
-from pgq_core.worker.spec import ServedQueue, served_queues
+from pgq_core.worker.spec import RunnerSpec, ServedQueue, served_queues
 from pgq_core.worker.suspects import PATIENCE, Suspects
 
 
@@ -125,6 +127,21 @@ def test_exit_on_purpose_needs_no_pause(kind: ExitKind) -> None:
 
     assert backoff.delay_after(ended(kind)) == 0.0
     assert backoff.deaths == 0
+
+
+@pytest.mark.parametrize("code", [RunnerExitCode.DONE, RunnerExitCode.FENCED, RunnerExitCode.STUCK])
+def test_exit_code_of_a_job_is_not_taken_for_the_runners_own(code: RunnerExitCode) -> None:
+    marks = Marks.create(1)
+    handle = RunnerHandle("w", RunnerSpec(("app",), ("default",), 1), marks, slot=0)
+    handle.state = RunnerState.RUNNING
+
+    by_a_job = exit_of(handle, code).kind
+    handle.state, handle.leaving = RunnerState.DRAINING, "it said why"
+    by_itself = exit_of(handle, code).kind
+    marks.close()
+
+    assert by_a_job is ExitKind.CRASHED
+    assert by_itself in {ExitKind.STOPPED, ExitKind.REPLACE}
 
 
 def test_lines_are_cut_decoded_and_counted() -> None:
