@@ -18,6 +18,7 @@ from pgq_core.job_queue.answers import CancelAnswer, FailedJob, JobReport, Lease
 from pgq_core.job_queue.claiming import DEFAULT_LEASE
 from pgq_core.job_queue.connections import Connections, Target
 from pgq_core.job_queue.flow import Attempt, Flow, Pause, Step
+from pgq_core.job_queue.foreign import CallersConnection, driver_connection
 from pgq_core.job_queue.request import EnqueuedJob, JobRequest
 from pgq_core.job_queue.translation import explained
 from pgq_core.job_queue.verbs import MAX_CONNECTIONS, TIMEOUT, Verbs
@@ -78,9 +79,11 @@ class JobQueue:
         max_attempts: int | None = None,
         timeout: timedelta | float | None = None,
         trace_context: JSON = None,
-        conn: Connection[Any] | None = None,
+        conn: CallersConnection | None = None,
     ) -> EnqueuedJob:
         """Adds one job; `data` None counts as `{}`. With `conn` it joins the caller's transaction.
+
+        `conn`: psycopg's connection, or what SQLAlchemy (connection, session) or Django (`connection`) has over one.
 
         A key that is taken by the same payload and queue answers that job (`created` False), by another one raises
         KeyConflict. InvalidPayload, MalformedData and InvalidJob say what was refused, before anything is sent.
@@ -103,7 +106,7 @@ class JobQueue:
         self,
         items: Iterable[JobRequest | tuple[Handler[..., Any] | str, object]],
         *,
-        conn: Connection[Any] | None = None,
+        conn: CallersConnection | None = None,
     ) -> list[EnqueuedJob]:
         """Adds a batch in one round trip, all or none. Answers per item, in input order: new, existing, or a conflict.
 
@@ -131,7 +134,7 @@ class JobQueue:
         """Renews a claim from now on. Raises ClaimLost when it is no longer the caller's."""
         return self._run(self._verbs.claiming.extend(job, lease=lease))
 
-    def complete(self, job: Job, result: object = None, *, conn: Connection[Any] | None = None) -> None:
+    def complete(self, job: Job, result: object = None, *, conn: CallersConnection | None = None) -> None:
         """Ends a claimed job well; with `conn` together with the caller's own writes. Raises ClaimLost.
 
         A result that is no JSON leaves a note in its place and does not fail the job.
@@ -160,7 +163,7 @@ class JobQueue:
         """Ends a job that does not run; asks the worker of one that does. Raises JobNotFound."""
         return self._run(self._verbs.following.cancel(job_id))
 
-    def get(self, job_id: int, *, conn: Connection[Any] | None = None) -> JobReport:
+    def get(self, job_id: int, *, conn: CallersConnection | None = None) -> JobReport:
         """What is known of a job, in every state, also after its row left `jobs`. Raises JobNotFound."""
         return self._run(self._verbs.following.get(job_id), conn)
 
@@ -171,9 +174,9 @@ class JobQueue:
         """
         return self._run(self._verbs.following.result(job_id, timeout))
 
-    def _run(self, flow: Flow[T], conn: Connection[Any] | None = None) -> T:
+    def _run(self, flow: Flow[T], conn: CallersConnection | None = None) -> T:
         if conn is not None and not isinstance(conn, Connection):
-            raise TypeError(f"conn is a psycopg.Connection here, not a {type(conn).__name__}")
+            conn = driver_connection(conn)
         try:
             step = next(flow)
             while True:

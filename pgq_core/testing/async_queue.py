@@ -7,10 +7,9 @@ import contextlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from psycopg import AsyncConnection
-
 from pgq_core.handlers import Handler, Registry, Resources, default_registry
 from pgq_core.job_queue import AsyncJobQueue, EnqueuedJob, JobRequest
+from pgq_core.job_queue.foreign import CallersConnection
 from pgq_core.queries import Queries, Statement
 from pgq_core.testing.draining import (
     MOST_RUNS,
@@ -60,7 +59,7 @@ class AsyncQueueUnderTest(AsyncJobQueue, Probe):
         job_type: Handler[..., Any] | str,
         data: object = None,
         *,
-        conn: AsyncConnection[Any] | None = None,
+        conn: CallersConnection | None = None,
         **options: Any,  # noqa: ANN401 - those of AsyncJobQueue
     ) -> EnqueuedJob:
         """As AsyncJobQueue.enqueue; inside `run_inline` the job has run then, unless `conn` holds it back."""
@@ -72,7 +71,7 @@ class AsyncQueueUnderTest(AsyncJobQueue, Probe):
         self,
         items: Iterable[JobRequest | tuple[Handler[..., Any] | str, object]],
         *,
-        conn: AsyncConnection[Any] | None = None,
+        conn: CallersConnection | None = None,
     ) -> list[EnqueuedJob]:
         answers = await super().enqueue_many(items, conn=conn)
         await self._drain_inline(conn)
@@ -123,6 +122,6 @@ class AsyncQueueUnderTest(AsyncJobQueue, Probe):
                     return await run_within_limit(calls, step)
                 return await asyncio.to_thread(run_plain, calls, step)
 
-    async def _drain_inline(self, conn: AsyncConnection[Any] | None) -> None:
+    async def _drain_inline(self, conn: CallersConnection | None) -> None:
         if self._is_inline and conn is None:
             await self.drain(raise_errors=self._raises_inline)

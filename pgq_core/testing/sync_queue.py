@@ -7,10 +7,9 @@ import contextvars
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from psycopg import Connection
-
 from pgq_core.handlers import Handler, Registry, Resources, default_registry
 from pgq_core.job_queue import EnqueuedJob, JobQueue, JobRequest
+from pgq_core.job_queue.foreign import CallersConnection
 from pgq_core.queries import Queries, Statement
 from pgq_core.testing.draining import (
     MOST_RUNS,
@@ -63,7 +62,7 @@ class QueueUnderTest(JobQueue, Probe):
         job_type: Handler[..., Any] | str,
         data: object = None,
         *,
-        conn: Connection[Any] | None = None,
+        conn: CallersConnection | None = None,
         **options: Any,  # noqa: ANN401 - those of JobQueue
     ) -> EnqueuedJob:
         """As JobQueue.enqueue; inside `run_inline` the job has run then, unless `conn` holds it back."""
@@ -75,7 +74,7 @@ class QueueUnderTest(JobQueue, Probe):
         self,
         items: Iterable[JobRequest | tuple[Handler[..., Any] | str, object]],
         *,
-        conn: Connection[Any] | None = None,
+        conn: CallersConnection | None = None,
     ) -> list[EnqueuedJob]:
         answers = super().enqueue_many(items, conn=conn)
         self._drain_inline(conn)
@@ -134,6 +133,6 @@ class QueueUnderTest(JobQueue, Probe):
                     return self._loop.run(run_within_limit(calls, step))
                 return contextvars.copy_context().run(run_plain, calls, step)
 
-    def _drain_inline(self, conn: Connection[Any] | None) -> None:
+    def _drain_inline(self, conn: CallersConnection | None) -> None:
         if self._is_inline and conn is None:
             self.drain(raise_errors=self._raises_inline)
