@@ -25,7 +25,7 @@ class QueueDatabase:
         self._conn.close()
 
     def all(self, sql: str, *params: object) -> list[Row]:
-        return self._connection().execute(sql, params).fetchall()
+        return self.connection().execute(sql, params).fetchall()
 
     def one(self, sql: str, *params: object) -> Row:
         rows = self.all(sql, *params)
@@ -36,7 +36,7 @@ class QueueDatabase:
         return next(iter(self.one(sql, *params).values()))
 
     def run(self, sql: str, *params: object) -> None:
-        self._connection().execute(sql, params)
+        self.connection().execute(sql, params)
 
     def put(self, job_type: str, data: object = None, **columns: object) -> int:
         """A job, as a producer that knows only plain SQL would insert it."""
@@ -75,7 +75,7 @@ class QueueDatabase:
         set_json_loads(decode_any, connection)
         return connection
 
-    def _connection(self) -> psycopg.Connection[Row]:
+    def connection(self) -> psycopg.Connection[Row]:
         if self._conn.closed or self._conn.broken:
             self._conn = self._connect()
         return self._conn
