@@ -14,9 +14,11 @@ from psycopg import AsyncConnection
 
 from pgq_core.database import connect
 from pgq_core.domain.health import LoopHealth, encode_loops
+from pgq_core.errors import DatabaseUnavailable
 from pgq_core.logs import get_logger
 from pgq_core.maintenance.stepped_clock import ClockWatch
 from pgq_core.queries import Queries
+from pgq_core.service import Pauses
 from pgq_core.settings import Settings
 
 LEASE_NAME: Final = "maintenance"
@@ -40,6 +42,10 @@ class Leadership:
         self._duration = settings.stale_limit / 2
         self._ask_every = min(settings.reaper_interval, self._duration / 2)
         self._ask_at = 0.0
+        self._refusal: DatabaseUnavailable | None = None
+        """Why the last connection was not to be had."""
+        self._try_at = 0.0
+        self._pauses = Pauses(base=2.0, cap=2.0)
         self._conn: AsyncConnection[Any] | None = None
         self._lock = asyncio.Lock()
         self._logger = get_logger("pgq.maintenance")
@@ -91,7 +97,15 @@ class Leadership:
             await self._close()
 
     async def _open(self) -> None:
-        self._conn = await connect(self._dsn, application_name="pgq maintenance", pinned_plans=True)
+        """One try for all duties that ask meanwhile: each alone backs off, together they would still storm."""
+        if self._refusal is not None and time.monotonic() < self._try_at:
+            raise self._refusal.with_traceback(None)
+        try:
+            self._conn = await connect(self._dsn, application_name="pgq maintenance", pinned_plans=True)
+        except DatabaseUnavailable as error:
+            self._refusal, self._try_at = error, time.monotonic() + self._pauses.next()
+            raise
+        self._refusal = None
 
     async def _close(self) -> None:
         conn, self._conn = self._conn, None
