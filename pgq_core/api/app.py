@@ -130,4 +130,4 @@ def _make_tokens_optional(document: dict[str, Any]) -> None:
     for methods in document["paths"].values():
         for operation in methods.values():
             if {} not in operation.get("security", [{}]):
-                operation["security"].append({})
+                operation["security"] = [*operation["security"], {}]

@@ -8,12 +8,13 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 
 from pgq_core.api.connections import Connections
+from pgq_core.api.intake import Intake
 from pgq_core.api.job_types import JobTypes
 from pgq_core.api.patience import Patience
 from pgq_core.api.queue_board import QueueBoard
 from pgq_core.api.readiness import Readiness
 from pgq_core.api.settings import ApiSettings
-from pgq_core.api.tokens import TokenBook
+from pgq_core.api.tokens import ALL_SCOPES, Caller, TokenBook
 from pgq_core.api.traffic import Traffic
 from pgq_core.domain.masking import Mask
 from pgq_core.domain.payload import MAX_BYTES
@@ -62,7 +63,8 @@ class ApiContext:
             max_attempts=settings.max_attempts,
             max_payload=max(MAX_BYTES, api.max_body),
         )
-        self.job_types = JobTypes(self.queries, accept_unknown=api.unknown_types == "accept")
+        self.intake = Intake(self.queue, self.enqueueing, self.patience)
+        self.job_types = JobTypes(self.queries, self.enqueueing, accept_unknown=api.unknown_types == "accept")
         self.tokens = TokenBook(self.queries, self.looking)
         self.inspector = Inspector(self.queries, stale_limit=timedelta(seconds=settings.stale_limit))
         self.board = QueueBoard(self.inspector, self.looking)
@@ -71,6 +73,8 @@ class ApiContext:
         self.traffic = Traffic(self.metrics.registry)
         self.readiness = Readiness(dsn, settings.db_schema)
         self.own_name = settings.operator or local_operator()
+        self.local_caller = Caller(self.own_name, ALL_SCOPES)
+        self.asks_for_tokens = api.asks_for_tokens
         self._services = (self.readiness, self.metrics)
         self.is_stopping = False
 

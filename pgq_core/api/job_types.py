@@ -21,6 +21,7 @@ from psycopg import AsyncConnection
 from pydantic import TypeAdapter, ValidationError
 from referencing import Registry
 
+from pgq_core.api.connections import Connections
 from pgq_core.api.problems import FieldError, unprocessable
 from pgq_core.domain.job import JSON
 from pgq_core.domain.text import describe
@@ -30,6 +31,8 @@ from pgq_core.queries.tokens import JobTypeRow
 
 FRESH_FOR: Final = 5.0
 """Seconds after which an announced type is read again."""
+STRANGE_FOR: Final = 0.5
+"""The same for an unknown one that was let in. One that was refused is looked for each time."""
 _MOST_REMEMBERED: Final = 1000
 _MOST_NAMES: Final = 1000
 _MOST_ERRORS: Final = 50
@@ -55,23 +58,30 @@ class KnownType:
 
 
 class JobTypes:
-    """Announced types, each remembered for a few seconds."""
+    """Announced types, each remembered for a few seconds: most requests need no look at the database."""
 
-    def __init__(self, queries: Queries, *, accept_unknown: bool) -> None:
+    def __init__(self, queries: Queries, connections: Connections, *, accept_unknown: bool) -> None:
         self._queries = queries
+        self._connections = connections
         self._accept_unknown = accept_unknown
         self._known: OrderedDict[str, tuple[float, KnownType]] = OrderedDict()
+        self._strangers: dict[str, float] = {}
         self._logger = get_logger("pgq.api")
 
-    async def admitted(self, conn: AsyncConnection[Any], name: str, data: JSON, *, size: int) -> JobTypeRow | None:
+    async def admitted(self, name: str, data: JSON, *, size: int) -> JobTypeRow | None:
         """What is known of the type; None when it may wait for a worker that knows it. Raises a 422 otherwise.
 
         `size`: bytes of the request, since large data is looked at beside the event loop.
         """
-        known = await self._find(conn, name)
+        remembered = self._known.get(name)
+        if remembered is not None and time.monotonic() < remembered[0]:
+            known: KnownType | None = remembered[1]
+        elif time.monotonic() < self._strangers.get(name, 0.0):
+            return None
+        else:
+            async with self._connections.connection() as conn:
+                known = await self._found(conn, name)
         if known is None:
-            if not self._accept_unknown:
-                await self._refuse_unknown(conn, name)
             return None
         if known.model is not None:
             misfits = _misfits(known.model, data)
@@ -87,19 +97,25 @@ class JobTypes:
         if errors:
             raise unprocessable(*errors)
 
-    async def _find(self, conn: AsyncConnection[Any], name: str) -> KnownType | None:
-        remembered = self._known.get(name)
-        if remembered is not None and time.monotonic() < remembered[0]:
-            return remembered[1]
+    async def _found(self, conn: AsyncConnection[Any], name: str) -> KnownType | None:
+        """None for a type that is unknown and may wait."""
         row = await self._queries.find_job_type(name=name).fetch_one(conn)
         if row is None:
             self._known.pop(name, None)
+            if not self._accept_unknown:
+                await self._refuse_unknown(conn, name)
+            self._remember_stranger(name)
             return None
-        known = self._as_before(row, remembered) or KnownType(row, self._usable_model(row))
+        known = self._as_before(row, self._known.get(name)) or KnownType(row, self._usable_model(row))
         self._known[name] = (time.monotonic() + FRESH_FOR, known)
         if len(self._known) > _MOST_REMEMBERED:
             self._known.popitem(last=False)
         return known
+
+    def _remember_stranger(self, name: str) -> None:
+        if len(self._strangers) >= _MOST_REMEMBERED:
+            self._strangers.clear()
+        self._strangers[name] = time.monotonic() + STRANGE_FOR
 
     def _as_before(self, row: JobTypeRow, remembered: tuple[float, KnownType] | None) -> KnownType | None:
         return remembered[1] if remembered is not None and remembered[1].row == row else None

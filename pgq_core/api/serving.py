@@ -10,23 +10,27 @@ from collections.abc import Iterator
 from typing import Final
 
 import uvicorn
+import uvloop
 
 from pgq_core.api.app import create_app
 from pgq_core.api.context import ApiContext
 from pgq_core.api.settings import ApiSettings
+from pgq_core.api.wire import BoundedHttp
 from pgq_core.errors import InvalidSettings
 from pgq_core.logs import get_logger
 from pgq_core.settings import Settings
 
 _BACKLOG: Final = 2048
 _KEEP_ALIVE: Final = 15
-_LONGEST_HEADERS: Final = 32 * 1024
 
 
 def serve(settings: Settings, api: ApiSettings) -> None:
     """Listens until SIGTERM or SIGINT. Raises InvalidSettings when the address cannot be had."""
-    with contextlib.closing(_bound(api.host, api.port)) as listening:
-        asyncio.run(_serve(settings, api, listening))
+    with (
+        contextlib.closing(_bound(api.host, api.port)) as listening,
+        asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
+    ):
+        runner.run(_serve(settings, api, listening))
 
 
 async def _serve(settings: Settings, api: ApiSettings, listening: socket.socket) -> None:
@@ -42,7 +46,7 @@ async def _serve(settings: Settings, api: ApiSettings, listening: socket.socket)
         forwarded_allow_ips=list(api.proxies),
         timeout_keep_alive=_KEEP_ALIVE,
         timeout_graceful_shutdown=max(1, round(settings.grace)),
-        h11_max_incomplete_event_size=_LONGEST_HEADERS,
+        http=BoundedHttp,
         ws="none",
     )
     server = _Server(config)
@@ -77,8 +81,8 @@ def _bound(host: str, port: int) -> socket.socket:
         listening = socket.create_server(address[:2], family=family, backlog=_BACKLOG)
     except OSError as error:
         raise InvalidSettings(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
-    # Accepted connections inherit it. Without it the body of an answer, a segment of its own, waits 40 ms for the client's
-    # delayed acknowledgement of the head; the event loop sets it only on sockets made with an explicit protocol number.
+    # Accepted connections inherit it. Without it the body of an answer, a segment of its own, waits 40 ms for the
+    # client's delayed acknowledgement of the head; asyncio sets it only on sockets that name their protocol's number.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     listening.setblocking(False)
     return listening

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import select
 import socket
 from collections.abc import Iterator
 from urllib.parse import urlsplit
@@ -82,3 +84,28 @@ def test_a_length_that_is_none_is_no_fault_of_ours(api: ApiProcess, length: str)
         connection.sendall(head.encode())
 
         assert connection.recv(4096).startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 413 "))
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [
+        b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Long: ",
+        b"GET /",
+        b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX-Trailer: ",
+        b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n2;extension=",
+    ],
+    ids=["header", "path", "trailer", "chunk extension"],
+)
+def test_a_head_that_does_not_end_is_refused(api: ApiProcess, begin: bytes) -> None:
+    where = urlsplit(api.url)
+    sent = 0
+    with socket.create_connection((where.hostname, where.port or 0), timeout=30) as connection:
+        connection.sendall(begin)
+        with contextlib.suppress(ConnectionError):
+            while sent < 8 * LIMIT and not select.select([connection], [], [], 0)[0]:
+                connection.sendall(MEGABYTE[: 16 * 1024])
+                sent += 16 * 1024
+
+        assert sent < 8 * LIMIT
+        with contextlib.suppress(ConnectionError):
+            assert connection.recv(4096).startswith(b"HTTP/1.1 400 ")

@@ -6,16 +6,17 @@ import re
 from datetime import timedelta
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Path
+from fastapi import APIRouter, Path
 from starlette.requests import Request
 from starlette.responses import Response
 
 from pgq_core.api.answers import answered, problems, takes
 from pgq_core.api.bodies import json_body
 from pgq_core.api.context import ApiContext
+from pgq_core.api.direct_route import DirectRoute
 from pgq_core.api.models import LARGEST_ID, CancelledJob, EnqueueBody, EnqueuedJobAnswer, JobAnswer
-from pgq_core.api.security import Context, Operator, Producer, Reader
-from pgq_core.api.tokens import Caller
+from pgq_core.api.security import ASKS_FOR_TOKEN, Context, Operator, Reader, caller_of, context_of
+from pgq_core.api.tokens import Caller, Scope
 from pgq_core.domain.enqueue import checked_name, checked_start
 from pgq_core.domain.job import JSON
 from pgq_core.domain.payload import Unreadable
@@ -27,34 +28,38 @@ _TRACEPARENT = re.compile(
     r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(-[\x21-\x7e]{1,64})?"
 )
 _MAX_TRACESTATE = 512
+_read_job = json_body(EnqueueBody)
 JobId = Annotated[int, Path(ge=1, le=LARGEST_ID)]
 
 
-@router.post(
+async def enqueue(request: Request) -> Response:
+    """Adds one job.
+
+    409: the idempotency key belongs to a job with another payload or queue. 422: a field, or the data, does not fit;
+    also a type that no worker ever announced, once any was.
+    """
+    context = context_of(request)
+    await caller_of(request, context, Scope.ENQUEUE)
+    body = await _read_job(request)
+    size = int(request.headers.get("content-length") or context.api.max_body)
+    job = await context.patience.run(_enqueued(context, body, size=size, trace=_trace_of(request)))
+    answer = EnqueuedJobAnswer(id=job.id, created=job.created, url=f"/jobs/{job.id}")
+    return answered(answer, status=201 if job.created else 200, headers={"Location": answer.url})
+
+
+router.add_api_route(
     "/jobs",
+    enqueue,
+    methods=["POST"],
+    route_class_override=DirectRoute,
     status_code=201,
     response_model=EnqueuedJobAnswer,
     responses={
         200: {"model": EnqueuedJobAnswer, "description": "The job that already has the idempotency key."},
         **problems(400, 401, 408, 409, 415, 422),
     },
-    openapi_extra=takes(EnqueueBody),
+    openapi_extra={**takes(EnqueueBody), **ASKS_FOR_TOKEN},
 )
-async def enqueue(
-    request: Request,
-    context: Context,
-    _: Producer,
-    body: Annotated[EnqueueBody, Depends(json_body(EnqueueBody))],
-) -> Response:
-    """Adds one job.
-
-    409: the idempotency key belongs to a job with another payload or queue. 422: a field, or the data, does not fit;
-    also a type that no worker ever announced, once any was.
-    """
-    size = int(request.headers.get("content-length") or context.api.max_body)
-    job = await context.patience.run(_enqueued(context, body, size=size, trace=_trace_of(request)))
-    answer = EnqueuedJobAnswer(id=job.id, created=job.created, url=f"/jobs/{job.id}")
-    return answered(answer, status=201 if job.created else 200, headers={"Location": answer.url})
 
 
 @router.get("/jobs/{job_id}", response_model=JobAnswer, responses=problems(401, 404, 422))
