@@ -70,7 +70,8 @@ async def connect(
 ) -> AsyncConnection[Any]:
     """An autocommit connection; `pinned_plans` for a worker's own statements.
 
-    Raises DatabaseUnavailable when the server cannot be reached or refuses.
+    Through a pooler that refuses session settings it comes without them, and without prepared statements. Raises
+    DatabaseUnavailable when the server cannot be reached or refuses.
     """
     target = conninfo(
         dsn,
@@ -81,6 +82,12 @@ async def connect(
     )
     try:
         return await AsyncConnection.connect(target, autocommit=True)
+    except psycopg.Error as error:
+        if not is_refusal_of_a_pooler(error):
+            raise translated(error) from error
+    pooled = conninfo(dsn, application_name=application_name, is_pooled=True)
+    try:
+        return await AsyncConnection.connect(pooled, autocommit=True, prepare_threshold=None)
     except psycopg.Error as error:
         raise translated(error) from error
 
@@ -104,7 +111,18 @@ def connect_sync(
     try:
         return Connection.connect(target, autocommit=True)
     except psycopg.Error as error:
+        if not is_refusal_of_a_pooler(error):
+            raise translated(error) from error
+    pooled = conninfo(dsn, application_name=application_name, is_pooled=True)
+    try:
+        return Connection.connect(pooled, autocommit=True, prepare_threshold=None)
+    except psycopg.Error as error:
         raise translated(error) from error
+
+
+def is_refusal_of_a_pooler(error: psycopg.Error) -> bool:
+    """PgBouncer's words for session settings in the connection string. PostgreSQL itself has none like them."""
+    return "unsupported startup parameter" in str(error)
 
 
 def is_transient(error: BaseException) -> bool:
