@@ -137,8 +137,9 @@ COMMANDS: tuple[Command, ...] = (
     select("mark_all", "A", "mark all", "Mark all that match the filter, on the server too", on="dead", value=39),
     select("clear_marks", "u ctrl+backslash", "unmark", "Clear all marks", on="dead", value=25),
 
-    view("filter", "slash", "filter", "Narrow the list: queue:a type:b state:c and words", on="jobs runs dead",
-         shown="/", value=70, words="filter", argument="WORDS"),
+    view("filter", "slash", "filter", "Narrow the list: queue:a type:b state:c and words; on 2 and 6 by words alone",
+         on="queues jobs runs dead workers", shown="/", value=70, words="filter", argument="WORDS"),
+    view("find_queue", "slash", "find queue", "Go to the queues that a word is about", on="dash", shown="/", value=70),
     view("older", "right_square_bracket", "older", "The next page", on="jobs dead", action="page(1)", shown="]",
          value=30),
     view("newer", "left_square_bracket", "newer", "The page before", on="jobs dead", action="page(-1)", shown="[",

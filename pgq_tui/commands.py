@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from textual.binding import Binding
 
@@ -31,11 +31,11 @@ def bindings(screen: str = "") -> list[Binding]:
     ]
 
 
-def key_hints(screen: str, usable: Iterable[str]) -> list[KeyHint]:
-    """What the last line shows; commands that cannot be used now are left out."""
-    allowed = set(usable)
+def key_hints(screen: str, usable: Iterable[str], labels: Mapping[str, str] | None = None) -> list[KeyHint]:
+    """What the last line shows; commands that cannot be used now are left out. `labels`: better words for some."""
+    allowed, better = set(usable), labels or {}
     return [
-        KeyHint(one.shown, one.label, one.action, one.value)
+        KeyHint(one.shown, better.get(one.id, one.label), one.action, one.value)
         for one in commands_on(screen)
         if one.value and one.label and one.id in allowed
     ]

@@ -82,7 +82,7 @@ def _known_pool(pools: tuple[PoolView, ...], name: str) -> PoolView:
 
 def _filter(screen: ConsoleScreen, line: str) -> None:
     if not isinstance(screen, ListScreen):
-        raise CommandLineError("this screen has no filter: go to 3, 4 or 5")
+        raise CommandLineError("this screen has no filter: go to 2, 3, 4, 5 or 6")
     screen.narrow(line)
 
 

@@ -188,7 +188,8 @@ class MaskedBackend:
         return replace(view, last_error=self._words(view.last_error)) if view.last_error else view
 
     def _worker(self, worker: WorkerView) -> WorkerView:
-        return replace(worker, exit_reason=self._words(worker.exit_reason)) if worker.exit_reason else worker
+        loops = tuple(replace(one, error=self._words(one.error)) if one.error else one for one in worker.loops)
+        return replace(worker, exit_reason=self._words(worker.exit_reason), loops=loops)
 
     def _pool(self, pool: PoolView) -> PoolView:
         return replace(pool, state_detail=self._words(pool.state_detail)) if pool.state_detail else pool

@@ -35,8 +35,9 @@ ARTICLES = ("teapot", "kettle", "cup", "saucer", "tray", "strainer", "tin of ass
 WIDTHS = (64, 128, 256)
 PICTURES = 200
 IMPATIENT = 0.04
-BROKEN = 0.06
-"""Shares of the orders that are sent twice, and of the raw pictures that take a worker along."""
+"""Share of the orders that are sent twice."""
+FIRST_BROKEN, BROKEN_EVERY = 20.0, 240.0
+"""Seconds from the start, and between two raw pictures that take a worker along: seen soon, and not all the time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,6 @@ class Customers:
     def first_visit(self) -> list[JobRequest]:
         """One job of every kind and the troublesome ones first, so that no screen stays empty for long."""
         jobs = [make(self._random, self._next()) for make in (_poison, _poison, _report, _report, _payment, _payment)]
-        jobs.append(_broken_picture(self._next()))
         return jobs + [stream.make(self._random, self._next()) for stream in STREAMS]
 
     def jobs_between(self, start: float, end: float) -> list[JobRequest]:
@@ -68,13 +68,20 @@ class Customers:
             for stream in STREAMS
             for _ in range(_poisson(self._random, stream.rate * share))
         ]
-        if math.floor((start - FIRST_BURST) / BURST_EVERY) < math.floor((end - FIRST_BURST) / BURST_EVERY):
+        if _falls_between(start, end, FIRST_BURST, BURST_EVERY):
             jobs += [_newsletter(self._random, self._next()) for _ in range(self._burst_size)]
+        if start >= 0 and _falls_between(start, end, FIRST_BROKEN, BROKEN_EVERY):
+            jobs.append(_broken_picture(self._next()))
         return jobs
 
     def _next(self) -> int:
         self._number += 1
         return self._number
+
+
+def _falls_between(start: float, end: float, first: float, every: float) -> bool:
+    """Whether what happens at `first` and then `every` so many seconds happens in this time."""
+    return math.floor((start - first) / every) < math.floor((end - first) / every)
 
 
 def wave(seconds: float) -> float:
@@ -142,15 +149,12 @@ def _picture(random: Random, _number: int) -> JobRequest:
     return JobRequest(shop.resize_image, {"source": source, "width": random.choice(WIDTHS)})
 
 
-def _raw_picture(random: Random, number: int) -> JobRequest:
-    if random.random() < BROKEN:
-        return _broken_picture(number)
+def _raw_picture(_random: Random, number: int) -> JobRequest:
     return JobRequest(shop.import_raw_picture, {"file": f"IMG_{number % 10000:04}.NEF"})
 
 
 def _broken_picture(number: int) -> JobRequest:
-    """Not before the first look at the screens is over."""
-    return JobRequest(shop.import_raw_picture, {"file": f"IMG_{number % 10000:04}.NEF", "broken": True}, delay=8)
+    return JobRequest(shop.import_raw_picture, {"file": f"IMG_{number % 10000:04}.NEF", "broken": True})
 
 
 def _report(random: Random, _number: int) -> JobRequest:

@@ -8,6 +8,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from pgq_core.domain.snapshot import Overview, PoolView
+from pgq_tui.command_list import Command
 from pgq_tui.commands import bindings
 from pgq_tui.messages import GoTo
 from pgq_tui.screens.framed_screen import FRAME_AND_HEADER
@@ -18,7 +19,7 @@ from pgq_tui.view_model.attention_table import ATTENTION_COLUMNS, attention_row
 from pgq_tui.view_model.figures import plural
 from pgq_tui.view_model.fleet import find_pool, total_slots
 from pgq_tui.view_model.palette import Token
-from pgq_tui.view_model.queue_table import QUEUE_COLUMNS, queue_row
+from pgq_tui.view_model.queue_table import NO_QUEUES, QUEUE_COLUMNS, queue_row
 from pgq_tui.view_model.throughput import run_time_chart, throughput_chart
 from pgq_tui.view_model.times import format_duration
 from pgq_tui.view_model.windows import next_window, window_label
@@ -64,7 +65,7 @@ class DashScreen(PauseFlow, ScaleFlow):
         self._show_pools(overview)
         in_trouble = troubled_queues(session.attention)
         queues = self.query_one("#queues", RowTable)
-        queues.set_empty("no queue has jobs or workers yet: enqueue one, or start pgq-core worker --app your_tasks")
+        queues.set_empty(NO_QUEUES)
         queues.show_rows(
             queue_row(queue, overview.taken_at, palette, in_trouble=in_trouble, glyphs=glyphs)
             for queue in overview.queues
@@ -88,7 +89,7 @@ class DashScreen(PauseFlow, ScaleFlow):
         table.set_empty("no worker runs yet")
         table.show_rows(rows)
         live = sum(worker.stopped_at is None for worker in overview.workers)
-        table.set_title(f"Workers {live}", f"{busy}/{slots} slots · + - scale", f"{busy}/{slots}")
+        table.set_title(f"Workers {live}", f"{busy}/{slots} slots", f"{busy}/{slots}")
 
     def _fit_rows(self, queues: int) -> None:
         """The queues get the lines they need, at most half of the screen; the charts get the rest."""
@@ -117,9 +118,27 @@ class DashScreen(PauseFlow, ScaleFlow):
         return self.query_one("#queues", RowTable).cursor_key
 
     def selected_pool(self) -> PoolView | None:
-        key = self.query_one("#pools", RowTable).cursor_key
-        overview = self.session.overview
-        return find_pool(overview, key) if overview and key else None
+        """The pool under the cursor; in the other panes the one that the row is about, when there is only one."""
+        pools = self._meant_pools()
+        return pools[0] if len(pools) == 1 else None
+
+    def _meant_pools(self) -> list[PoolView]:
+        overview, focused = self.session.overview, self.focused
+        if overview is None or not isinstance(focused, RowTable) or focused.cursor_key is None:
+            return []
+        key = focused.cursor_key
+        if focused.id == "attention":
+            found = next((one for one in self.session.attention if one.key == key), None)
+            key = found.target if found else ""
+        pool = find_pool(overview, key)
+        return [pool] if pool else [one for one in overview.pools if key in one.queues]
+
+    def why_no_pool(self) -> str:
+        pools = self._meant_pools()
+        if pools:
+            names = ", ".join(pool.name for pool in pools)
+            return f"{self.selected_queue()} is served by {names}: tab to the Workers pane and choose one"
+        return "no pool serves this: tab to the Workers pane and choose one"
 
     def copy_words(self) -> str:
         focused = self.focused
@@ -133,6 +152,28 @@ class DashScreen(PauseFlow, ScaleFlow):
         if overview is None:
             return ""
         return f"PostgreSQL {overview.server.version} · {plural(len(overview.queues), 'queue')}"
+
+    def is_usable(self, command: Command) -> bool:
+        if command.id in {"scale_up", "scale_down"}:
+            return super().is_usable(command) and self.selected_pool() is not None
+        if command.id == "pause":
+            return super().is_usable(command) and self.selected_queue() is not None
+        return super().is_usable(command)
+
+    def on_row_table_cursor_moved(self) -> None:
+        self.refresh_chrome()
+
+    def action_find_queue(self) -> None:
+        self.ask("find queue", sign="/", value="", suggestions=self._queue_names())
+
+    def _queue_names(self) -> tuple[str, ...]:
+        return tuple(queue.name for queue in self.session.overview.queues) if self.session.overview else ()
+
+    def prompt_submitted(self, kind: str, text: str) -> None:
+        if kind == "find queue":
+            self.post_message(GoTo("queues", filter_line=text))
+        else:
+            super().prompt_submitted(kind, text)
 
     def action_open(self) -> None:
         focused = self.focused

@@ -21,6 +21,7 @@ from pgq_tui.view_model.figures import plural
 from pgq_tui.view_model.id_columns import fit_ids
 from pgq_tui.view_model.letter_detail import group_detail, letter_detail
 from pgq_tui.view_model.list_filter import dead_filters
+from pgq_tui.view_model.palette import Token
 from pgq_tui.view_model.queue_table import count_text
 from pgq_tui.view_model.rows import TableColumn
 from pgq_tui.view_model.times import format_age
@@ -42,6 +43,8 @@ class DeadScreen(DeadFlow):
         self._is_grouped = False
         self._answer: DeadArrived | None = None
         self._columns: tuple[TableColumn, ...] = LETTER_COLUMNS
+        self._outages = 0
+        """Outages that the marks are known to have survived."""
 
     def compose_body(self) -> ComposeResult:
         yield RowTable(LETTER_COLUMNS, empty="looking ...", id="letters", classes="main")
@@ -64,18 +67,24 @@ class DeadScreen(DeadFlow):
         return self._filters
 
     async def look(self) -> None:
-        question = DeadQuestion(self._filters, self._befores[-1] if self._befores else None, self._is_grouped)
+        before = self._befores[-1] if self._befores else None
+        question = DeadQuestion(self._filters, before, self._is_grouped, checks_marks=self._are_marks_in_doubt)
         self.post_message(await look_at(self.session.backend, question, self.table.cursor_key))
         await self.refresh_overview()
 
     def show_overview(self, overview: Overview) -> None:
         """The rows come from their own look."""
 
+    def look_failed(self) -> None:
+        self._show_title()
+
     def on_dead_arrived(self, message: DeadArrived) -> None:
         if (message.question.filters, message.question.is_grouped) != (self._filters, self._is_grouped):
             return
         self._answer = message
         self._has_picture = True
+        if message.alive is not None or not self.table.marks:
+            self._keep_marks(message.alive or frozenset())
         now, zone, glyphs = self.session.now, self.session.zone, self.glyphs
         self.table.set_empty(self.empty_words(self._why_empty()))
         self._fit_columns(message)
@@ -88,6 +97,19 @@ class DeadScreen(DeadFlow):
         self._show_title()
         self._show_detail()
         self.refresh_chrome()
+
+    @property
+    def _are_marks_in_doubt(self) -> bool:
+        """Whether the database went away since they were made: somebody else may have dealt with the rows."""
+        return bool(self.table.marks) and self._outages != self.session.link.outages
+
+    def _keep_marks(self, alive: frozenset[str]) -> None:
+        marks = len(self.table.marks)
+        self._outages = self.session.link.outages
+        self.table.keep_marks(alive)
+        if gone := marks - len(self.table.marks):
+            what = plural(gone, "mark")
+            self.say(f"{what} taken away: no dead letter any more since the outage", Token.RETRY)
 
     def _fit_columns(self, message: DeadArrived) -> None:
         letters = message.letters
@@ -128,7 +150,8 @@ class DeadScreen(DeadFlow):
                 f"Dead letters {count_text(answer.total)}", f"{page}newest first · V kinds", f"{page}V kinds"
             )
         marks = len(self.table.marks)
-        self.table.set_footer(f"{self.glyphs.icons['marked']} {marks:,} marked" if marks else "")
+        doubt = " before the outage" if self._are_marks_in_doubt else ""
+        self.table.set_footer(f"{self.glyphs.icons['marked']} {marks:,} marked{doubt}" if marks else "")
 
     def _show_detail(self) -> None:
         self.query_one(DetailPane).show(self._detail())
@@ -194,7 +217,8 @@ class DeadScreen(DeadFlow):
 
     def remark(self) -> str:
         marks = len(self.table.marks)
-        return f"{plural(marks, 'kind' if self._is_grouped else 'letter')} marked" if marks else ""
+        doubt = " before the outage" if self._are_marks_in_doubt else ""
+        return f"{plural(marks, 'kind' if self._is_grouped else 'letter')} marked{doubt}" if marks else ""
 
     def go_back(self) -> bool:
         if self.table.marks:

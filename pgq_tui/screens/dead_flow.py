@@ -11,6 +11,7 @@ from textual import work
 from pgq_core.domain.filters import DeadLetterFilters
 from pgq_core.domain.snapshot import BulkResult, DeadGroup, DeadLetterView
 from pgq_tui.backend.protocol import PAGE_SIZE
+from pgq_tui.screens.dead_look import MOST_AT_ONCE
 from pgq_tui.screens.journal import Outcome
 from pgq_tui.screens.list_screen import ListScreen
 from pgq_tui.view_model.chrome import Confirmation
@@ -20,8 +21,6 @@ from pgq_tui.view_model.results import bulk_words
 from pgq_tui.view_model.safe_text import one_line
 from pgq_tui.widgets.row_table import RowTable
 
-MOST_AT_ONCE = 100_000
-"""So many dead letters one act takes at most; more are done by acting again."""
 SAMPLE = 8
 MANY_REPLAYS = 100
 _LONGEST_LINE = 120

@@ -73,12 +73,19 @@ class FramedScreen(Screen[None]):
     def usable_ids(self) -> Iterator[str]:
         """Ids of the commands that can be used now."""
 
+    def labels(self) -> dict[str, str]:
+        """Words for key hints that say more at this moment than those of the command."""
+        return {}
+
     async def look(self) -> None:
         """One read; answers go through messages, so that they are shown in the order they came."""
         self.post_message(OverviewArrived(await self.session.backend.overview(self.session.window)))
 
     def show_overview(self, overview: Overview) -> None:
         """Change the picture."""
+
+    def look_failed(self) -> None:
+        """Nothing new is known; for subclasses that show something that may not hold any more."""
 
     def remark(self) -> str:
         """What stands at the right of the status line."""
@@ -148,6 +155,7 @@ class FramedScreen(Screen[None]):
 
     def _look_failed(self, error: Exception, is_outage: bool, retry_in: float) -> None:
         self.session.link.failed(self.session.monotonic(), error, retry_in, is_outage=is_outage)
+        self.look_failed()
         self.refresh_chrome()
 
     def _tick(self) -> None:
@@ -169,7 +177,7 @@ class FramedScreen(Screen[None]):
         self.query_one(StatusLine).show(self._status(at))
         self.query_one(Notice).say(notice)
         self.query_one(Banner).say("" if notice else session.link.banner(at))
-        self.query_one(KeyHints).show(tuple(key_hints(self.ID, self.usable_ids())))
+        self.query_one(KeyHints).show(tuple(key_hints(self.ID, self.usable_ids(), self.labels())))
         self.set_class(notice is not None, "-notice")
         self.set_class(session.link.error is not None, "-dim")
         if self._shown_can_write != session.can_write:

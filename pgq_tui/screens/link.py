@@ -24,6 +24,8 @@ class LinkMonitor:
     retry_at: float = 0.0
     error: Exception | None = None
     is_outage: bool = False
+    outages: int = 0
+    """How often the database went away: what was known before may not hold any more."""
     look_seconds: float | None = None
 
     def succeeded(self, at: float, seconds: float) -> None:
@@ -39,6 +41,7 @@ class LinkMonitor:
         self.failures += 1
         self.retry_at = at + retry_in
         self.error = error
+        self.outages += is_outage and not self.is_outage
         self.is_outage = is_outage
 
     def state(self, at: float, interval: float, *, is_frozen: bool = False) -> Link:

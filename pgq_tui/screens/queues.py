@@ -12,25 +12,28 @@ from pgq_core.domain.snapshot import Overview, QueueView
 from pgq_tui.command_list import Command
 from pgq_tui.commands import bindings
 from pgq_tui.messages import GoTo
+from pgq_tui.screens.list_screen import ListScreen
 from pgq_tui.screens.pause_flow import PauseFlow
 from pgq_tui.view_model.attention import troubled_queues
 from pgq_tui.view_model.detail import detail_plain
 from pgq_tui.view_model.list_filter import filter_line
 from pgq_tui.view_model.queue_detail import queue_detail
-from pgq_tui.view_model.queue_table import QUEUE_COLUMNS, queue_row
+from pgq_tui.view_model.queue_table import NO_QUEUES, QUEUE_COLUMNS, queue_row
 from pgq_tui.view_model.throughput import queue_chart
+from pgq_tui.view_model.word_filter import matching_queues, words_of
 from pgq_tui.widgets.detail_pane import DetailPane
 from pgq_tui.widgets.row_table import RowTable
 from pgq_tui.widgets.time_chart import TimeChart
 
 
-class QueuesScreen(PauseFlow):
+class QueuesScreen(PauseFlow, ListScreen):
     """A table above, the detail of one queue below or beside it."""
 
     ID = "queues"
     LAYOUT = "stack"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("queues")]
     _wanted = ""
+    _words: tuple[str, ...] = ()
 
     def compose_body(self) -> ComposeResult:
         yield RowTable(QUEUE_COLUMNS, empty="looking ...", can_mark=False, id="queues", classes="main")
@@ -45,16 +48,18 @@ class QueuesScreen(PauseFlow):
     def show_overview(self, overview: Overview) -> None:
         table = self.query_one(RowTable)
         in_trouble = troubled_queues(self.session.attention)
-        table.set_empty("no queue has jobs or workers yet: enqueue one, or start pgq-core worker --app your_tasks")
+        table.set_empty(self.empty_words(NO_QUEUES))
+        shown = matching_queues(overview, self._words, in_trouble)
         table.show_rows(
             queue_row(queue, overview.taken_at, self.palette, in_trouble=in_trouble, glyphs=self.glyphs)
-            for queue in overview.queues
+            for queue in shown
         )
         paused = sum(queue.paused for queue in overview.queues)
-        table.set_title(f"Queues {len(overview.queues)}", f"{paused} paused" if paused else "")
+        of_all = f" of {len(overview.queues)}" if self._words else ""
+        table.set_title(f"Queues {len(shown)}{of_all}", f"{paused} paused" if paused else "")
         if self._wanted and table.go_to(self._wanted):
             self._wanted = ""
-        self.fit_main(len(overview.queues))
+        self.fit_main(len(shown))
         self._show_detail()
 
     def on_resize(self) -> None:
@@ -80,8 +85,15 @@ class QueuesScreen(PauseFlow):
     def selected_queue(self) -> str | None:
         return self.query_one(RowTable).cursor_key
 
+    def use_filter(self, line: str) -> None:
+        self._words = words_of(line)
+        if self.session.overview is not None:
+            self.show_overview(self.session.overview)
+
     def show_row(self, key: str) -> None:
         self._wanted = key
+        if key not in self.query_one(RowTable).row_keys:
+            self.narrow("")
         if self.query_one(RowTable).go_to(key):
             self._wanted = ""
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 
-from pgq_core.domain.snapshot import Overview
+from pgq_core.domain.snapshot import Overview, PoolView
 from pgq_tui.backend.protocol import Backend
 from pgq_tui.screens.journal import Journal
 from pgq_tui.screens.link import LinkMonitor
@@ -36,6 +37,8 @@ class Session:
     attention: tuple[Attention, ...] = ()
     dead_supervisors: set[str] = field(default_factory=set)
     """Known here to be dead, while the database still waits for their heartbeats."""
+    scaling: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while the number of a pool is changed."""
     started_at: float = 0.0
     _overview_at: float = 0.0
 
@@ -47,6 +50,15 @@ class Session:
         self.overview = without_supervisors(overview, self.dead_supervisors)
         self.attention = tuple(needs_attention(self.overview))
         self._overview_at = self.monotonic()
+
+    def note_wanted(self, pool: PoolView, wanted: int) -> None:
+        """A pool was just given this number; the next picture will say so too."""
+        if self.overview is not None:
+            place = (pool.host, pool.name)
+            pools = (
+                replace(one, wanted=wanted) if (one.host, one.name) == place else one for one in self.overview.pools
+            )
+            self.overview = replace(self.overview, pools=tuple(pools))
 
     @property
     def overview_age(self) -> float:

@@ -32,8 +32,10 @@ async def scale_pool(screen: ConsoleScreen, host: str, pool: str, wanted: int) -
 
 
 def wanted_words(view: Overview | None, host: str, pool: str, wanted: int) -> str:
-    """What a pool wants now, and that nobody hears it where no supervisor keeps it."""
-    words = f"wants {plural(wanted, 'worker')}"
+    """What a pool wants now and wanted before, and that nobody hears it where no supervisor keeps it."""
+    before = next((one.wanted for one in view.pools if (one.host, one.name) == (host, pool)), None) if view else None
+    was = "" if before in {None, wanted} else f", {before} before"
+    words = f"wants {plural(wanted, 'worker')}{was}"
     if view is None or any((one.host, one.name) == (host, pool) and one.has_supervisor for one in view.pools):
         return words
     if any(one.host == host and not one.is_stale for one in view.supervisors):

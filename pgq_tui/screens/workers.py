@@ -13,6 +13,7 @@ from pgq_tui.command_list import Command
 from pgq_tui.commands import bindings
 from pgq_tui.messages import OverviewArrived
 from pgq_tui.screens.journal import Outcome
+from pgq_tui.screens.list_screen import ListScreen
 from pgq_tui.screens.scale_flow import ScaleFlow
 from pgq_tui.screens.verbs import outcome_of
 from pgq_tui.view_model.chrome import Confirmation
@@ -20,25 +21,28 @@ from pgq_tui.view_model.detail import Detail, Fact, detail_plain
 from pgq_tui.view_model.figures import plural
 from pgq_tui.view_model.fleet import ended_workers, find_pool, find_worker, total_slots
 from pgq_tui.view_model.palette import Token
+from pgq_tui.view_model.word_filter import words_of
 from pgq_tui.view_model.worker_detail import pool_detail, worker_detail
 from pgq_tui.view_model.worker_table import WORKER_COLUMNS, worker_rows
 from pgq_tui.widgets.detail_pane import DetailPane
 from pgq_tui.widgets.row_table import RowTable
 from pgq_tui.widgets.text_dialog import TextDialog
 
+_NO_WORKERS = "no worker runs and no pool is defined: pgq-core worker --app your_tasks starts one"
 LOOSE_WORKERS = Detail(
     "no pool",
     (Fact("workers", "started by hand, or by another supervisor than ours"), Fact("scale", "by whoever started them")),
 )
 
 
-class WorkersScreen(ScaleFlow):
+class WorkersScreen(ScaleFlow, ListScreen):
     """One table of pools and workers, the detail below or beside it."""
 
     ID = "workers"
     LAYOUT = "stack"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("workers")]
     _wanted = ""
+    _words: tuple[str, ...] = ()
     _output: tuple[str, str | None] = ("", None)
 
     def compose_body(self) -> ComposeResult:
@@ -59,8 +63,8 @@ class WorkersScreen(ScaleFlow):
 
     def show_overview(self, overview: Overview) -> None:
         table = self.query_one(RowTable)
-        table.set_empty("no worker runs and no pool is defined: pgq-core worker --app your_tasks starts one")
-        table.show_rows(worker_rows(overview, self.palette, glyphs=self.glyphs))
+        table.set_empty(self.empty_words(_NO_WORKERS))
+        table.show_rows(worker_rows(overview, self.palette, words=self._words, glyphs=self.glyphs))
         busy, slots = total_slots(overview)
         live = sum(worker.stopped_at is None for worker in overview.workers)
         pools = plural(len(overview.pools), "pool")
@@ -114,8 +118,15 @@ class WorkersScreen(ScaleFlow):
         overview, key = self.session.overview, self.query_one(RowTable).cursor_key
         return find_pool(overview, key) if overview and key else None
 
+    def use_filter(self, line: str) -> None:
+        self._words = words_of(line)
+        if self.session.overview is not None:
+            self.show_overview(self.session.overview)
+
     def show_row(self, key: str) -> None:
         self._wanted = key
+        if key not in self.query_one(RowTable).row_keys:
+            self.narrow("")
         if self.query_one(RowTable).go_to(key):
             self._wanted = ""
 

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import IntEnum
 
+from pgq_core.domain.health import LoopHealth
 from pgq_core.domain.snapshot import DEPTH_CAP, Count, Overview, PoolView, WorkerView
 from pgq_tui.view_model.figures import format_count, format_percent, plural
 from pgq_tui.view_model.fleet import ended_workers, short_worker_id
+from pgq_tui.view_model.loop_health import stalled_words
 from pgq_tui.view_model.times import format_coarse, format_until
 
 MANY_FAILURES = 0.2
@@ -142,6 +144,23 @@ def _troubled_workers(view: Overview) -> Iterator[Attention]:
             )
 
 
+def _stalled_loops(view: Overview) -> Iterator[Attention]:
+    """A process that beats while a part of it stands still: nothing is claimed there, or lost jobs stay lost."""
+    for worker in view.workers:
+        if _is_live(worker) and not worker.is_stale and (stalled := worker.stalled_loops):
+            key, place = f"loops {worker.id}", ("workers", f"worker {worker.id}")
+            yield Attention(key, Severity.CRITICAL, _name(worker), _loops(stalled), *place)
+    for supervisor in view.supervisors:
+        if not supervisor.is_stale and (stalled := supervisor.stalled_loops):
+            subject = f"supervisor {supervisor.host}"
+            yield Attention(f"loops {supervisor.host}", Severity.CRITICAL, subject, _loops(stalled), "workers")
+
+
+def _loops(stalled: Sequence[LoopHealth]) -> str:
+    more = f", and {len(stalled) - 1} more" if len(stalled) > 1 else ""
+    return stalled_words(stalled[0]) + more
+
+
 def _crashes(view: Overview) -> Iterator[Attention]:
     """One finding for each pool; where it is in a crash loop, that says the same and more."""
     looping = {(pool.host, pool.name) for pool in view.pools if pool.state == "crash_loop"}
@@ -205,6 +224,7 @@ _RULES: Sequence[Callable[[Overview], Iterator[Attention]]] = (
     _unserved_queues,
     _short_pools,
     _troubled_workers,
+    _stalled_loops,
     _crashes,
     _paused_queues,
     _unknown_types,

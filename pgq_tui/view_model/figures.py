@@ -117,6 +117,30 @@ def format_id(value: int | None, *, grouped: bool = False) -> str:
     return f"{value:,}".replace(",", " ") if grouped else str(value)
 
 
+def format_load(running: int, slots: int) -> str:
+    """Busy slots of all slots; jobs that a worker has claimed before a slot is free are counted apart.
+
+    >>> format_load(2, 8), format_load(11, 8), format_load(3, 0)
+    ('2/8', '8/8+3', '3/0')
+    """
+    ready = running - slots
+    if slots <= 0 or ready <= 0:
+        return f"{format_count(running)}/{format_count(slots)}"
+    return f"{format_count(slots)}/{format_count(slots)}+{format_count(ready)}"
+
+
+def load_words(running: int, slots: int) -> str:
+    """The same in words.
+
+    >>> load_words(2, 8), load_words(11, 8)
+    ('2 of 8 slots', '8 of 8 slots, 3 more claimed and ready to start')
+    """
+    ready = running - slots
+    if slots <= 0 or ready <= 0:
+        return f"{running} of {slots} slots"
+    return f"{slots} of {slots} slots, {ready} more claimed and ready to start"
+
+
 def plural(count: int, noun: str, nouns: str | None = None) -> str:
     """The count with its noun.
 

@@ -32,7 +32,8 @@ class FleetPool:
 
     @property
     def busy(self) -> int:
-        return sum(worker.running for worker in self.live)
+        """Busy slots; a job that a worker has claimed ahead of a free one makes none busy."""
+        return sum(min(worker.running, worker.concurrency) for worker in self.live)
 
     @property
     def slots(self) -> int:
@@ -111,6 +112,8 @@ def worker_state(worker: WorkerView) -> str:
         return worker.state if worker.state in {"crashed", "lost"} else "stopped"
     if worker.is_stale:
         return "stale"
+    if worker.stalled_loops:
+        return "stalled"
     if worker.wanted in {"drain", "stop"} and worker.state != "draining":
         return "draining"
     if worker.wanted == "restart":
@@ -159,9 +162,9 @@ def pool_state(pool: PoolView, now: datetime) -> tuple[str, str]:
 
 
 def total_slots(view: Overview) -> tuple[int, int]:
-    """Busy slots and all slots of the live workers."""
-    live = [worker for worker in view.workers if worker.stopped_at is None]
-    return sum(worker.running for worker in live), sum(worker.concurrency for worker in live)
+    """Busy slots and all slots of the live workers; a job claimed ahead of a free slot makes none busy."""
+    live = list(live_workers(view))
+    return sum(min(one.running, one.concurrency) for one in live), sum(one.concurrency for one in live)
 
 
 def live_workers(view: Overview) -> Iterator[WorkerView]:

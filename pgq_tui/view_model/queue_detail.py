@@ -10,7 +10,7 @@ from rich.text import Text
 from pgq_core.domain.snapshot import Overview, QueueView, WorkerView
 from pgq_tui.view_model.attention import needs_attention
 from pgq_tui.view_model.detail import Detail, Fact, Section, StyledSection, TextSection
-from pgq_tui.view_model.figures import format_percent, format_rate
+from pgq_tui.view_model.figures import format_load, format_percent, format_rate, load_words
 from pgq_tui.view_model.fleet import live_workers, worker_state
 from pgq_tui.view_model.glyphs import UNICODE, Glyphs
 from pgq_tui.view_model.palette import Palette, Token
@@ -31,7 +31,7 @@ def queue_detail(
         Fact("state", status_text("ok" if state == "warning" else state, palette, glyphs=glyphs, label=_state(state))),
         *_pause_facts(queue, view.taken_at, zone),
         Fact("waiting", _waiting(queue, view.taken_at)),
-        Fact("running", f"{queue.running} of {queue.capacity} slots", Token.RUNNING if queue.running else Token.DIM),
+        Fact("running", load_words(queue.running, queue.capacity), Token.RUNNING if queue.running else Token.DIM),
         Fact("later", f"{count_text(later(queue))} scheduled, {count_text(queue.retrying)} to try again"),
         Fact("dead", count_text(queue.dead), Token.DEAD if queue.dead.value else Token.DIM),
         Fact("flow", _flow(queue)),
@@ -85,5 +85,5 @@ def _worker_line(worker: WorkerView, palette: Palette, glyphs: Glyphs) -> Text:
     state = worker_state(worker)
     look = status_look("ok" if state == "running" else state, glyphs)
     line = Text(no_wrap=True).append(f"{look.icon} ", palette.style(look.token))
-    line.append(f"{worker.running:>3}/{worker.concurrency:<3} ", palette.style(Token.RUNNING))
+    line.append(f"{format_load(worker.running, worker.concurrency):>7} ", palette.style(Token.RUNNING))
     return line.append_text(cell(worker.id, palette.style(Token.TEXT), width=60, glyphs=glyphs))

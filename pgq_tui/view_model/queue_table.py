@@ -8,7 +8,7 @@ from datetime import datetime
 from rich.text import Text
 
 from pgq_core.domain.snapshot import DEPTH_CAP, Count, QueueView
-from pgq_tui.view_model.figures import format_count, format_percent, format_rate
+from pgq_tui.view_model.figures import format_count, format_load, format_percent, format_rate
 from pgq_tui.view_model.glyphs import UNICODE, Glyphs
 from pgq_tui.view_model.palette import Palette, Token
 from pgq_tui.view_model.rows import TableColumn, TableRow
@@ -25,7 +25,7 @@ QUEUE_COLUMNS = (
     TableColumn("oldest", "OLDEST", 6, is_right=True),
     TableColumn("later", "LATER", 5, is_right=True, drop=7),
     TableColumn("retry", "RETRY", 5, is_right=True, drop=6),
-    TableColumn("run", "RUN/CAP", 7, is_right=True),
+    TableColumn("run", "RUN/CAP", 8, is_right=True),
     TableColumn("in", "IN/s", 5, is_right=True, drop=8),
     TableColumn("out", "OUT/s", 5, is_right=True),
     TableColumn("p50", "p50", 5, is_right=True, drop=9),
@@ -36,6 +36,7 @@ QUEUE_COLUMNS = (
     TableColumn("trend", "15m OUT", TREND_WIDTH, drop=5),
     TableColumn("error", "LAST ERROR", 14, flex=3, drop=11),
 )
+NO_QUEUES = "no queue has jobs or workers yet: enqueue one, or start pgq-core worker --app your_tasks"
 MANY_FAILURES = 0.2
 SOME_FAILURES = 0.05
 
@@ -72,7 +73,7 @@ def queue_row(
             number(format_span(oldest), oldest),
             number(count_text(later(queue)), later(queue).value, Token.SCHEDULED),
             number(count_text(queue.retrying), queue.retrying.value, Token.RETRY),
-            number(f"{queue.running}/{queue.capacity}", queue.running, Token.RUNNING),
+            number(format_load(queue.running, queue.capacity), queue.running, Token.RUNNING),
             number(format_rate(queue.rate_in, unit=""), queue.rate_in),
             number(format_rate(queue.rate_out, unit=""), queue.rate_out),
             number(format_duration(queue.p50), queue.p50),

@@ -45,7 +45,7 @@ _WORDS_BY_KIND = {
     "dead": "dead crash_loop crashed critical",
     "stopped": "stopped cancelled discarded expired released draining drained quiet",
     "paused": "paused",
-    "warn": "warn warning stale suspect",
+    "warn": "warn warning stale stalled suspect",
     "marked": "marked",
 }
 _KINDS = {word: kind for kind, words in _WORDS_BY_KIND.items() for word in words.split()}

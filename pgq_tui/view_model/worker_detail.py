@@ -6,9 +6,10 @@ from datetime import datetime, tzinfo
 
 from pgq_core.domain.snapshot import Overview, PoolView, WorkerView
 from pgq_tui.view_model.detail import Detail, Fact, Section, TextSection
-from pgq_tui.view_model.figures import format_bytes, format_exact, format_percent, plural
+from pgq_tui.view_model.figures import format_bytes, format_exact, format_percent, load_words, plural
 from pgq_tui.view_model.fleet import exit_words, pool_state, short_worker_name, worker_state
 from pgq_tui.view_model.glyphs import UNICODE, Glyphs
+from pgq_tui.view_model.loop_health import loops_fact, loops_section, stalled_words
 from pgq_tui.view_model.palette import Palette, Token
 from pgq_tui.view_model.status import status_text
 from pgq_tui.view_model.times import MISSING, format_age, format_span, format_stamp, format_until
@@ -32,7 +33,9 @@ def worker_detail(
         Fact("process", f"pid {worker.pid or MISSING}, version {worker.version or MISSING}"),
         Fact("queues", ", ".join(worker.queues)),
         Fact(
-            "running", f"{worker.running} of {worker.concurrency} slots", Token.RUNNING if worker.running else Token.DIM
+            "running",
+            load_words(worker.running, worker.concurrency),
+            Token.RUNNING if worker.running else Token.DIM,
         ),
         Fact("runs", f"{format_exact(worker.runs)}, {format_percent(share)} of them failed"),
         Fact("cost", f"cpu {_cpu(worker.cpu_percent)}  memory {format_bytes(worker.rss_bytes)}"),
@@ -41,6 +44,8 @@ def worker_detail(
     if worker.stopped_at is None:
         token = Token.FAILED if worker.is_stale else Token.TEXT
         facts.append(Fact("heartbeat", format_age(now - worker.heartbeat_at), token))
+        if worker.loops:
+            facts.append(loops_fact(worker.loops))
     else:
         facts.append(Fact("ended", f"{format_stamp(worker.stopped_at, zone)}, {format_age(now - worker.stopped_at)}"))
         token = Token.FAILED if state in {"crashed", "lost"} else Token.TEXT
@@ -48,10 +53,14 @@ def worker_detail(
     if worker.late_writes:
         facts.append(Fact("refused", f"{worker.late_writes} late writes of jobs it had lost", Token.RETRY))
     sections: list[Section] = []
+    if worker.stalled_loops:
+        sections.append(loops_section(worker.loops, palette, glyphs))
     if worker.job_types:
         sections.append(TextSection("job types it knows", ", ".join(worker.job_types)))
     if output:
         sections.append(TextSection("last output", output, Token.DIM))
+    if worker.loops and not worker.stalled_loops:
+        sections.append(loops_section(worker.loops, palette, glyphs))
     return Detail(f"worker {worker.id}", tuple(facts), tuple(sections))
 
 
@@ -95,6 +104,9 @@ def _supervisor(pool: PoolView, view: Overview, now: datetime, zone: tzinfo | No
         return Fact("supervisor", f"none on {pool.host}: start pgq-tui supervise there", Token.FAILED)
     if found.is_stale:
         return Fact("supervisor", f"pid {found.pid}, silent for {format_span(now - found.heartbeat_at)}", Token.FAILED)
+    if found.stalled_loops:
+        stalled = ", ".join(stalled_words(loop) for loop in found.stalled_loops)
+        return Fact("supervisor", f"pid {found.pid}, {stalled}", Token.FAILED)
     return Fact("supervisor", f"pid {found.pid}, since {format_stamp(found.started_at, zone)}")
 
 

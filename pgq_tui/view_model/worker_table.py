@@ -8,7 +8,7 @@ from datetime import datetime
 from rich.text import Text
 
 from pgq_core.domain.snapshot import Overview, PoolView, WorkerView
-from pgq_tui.view_model.figures import format_bytes, format_count, format_percent
+from pgq_tui.view_model.figures import format_bytes, format_count, format_load, format_percent
 from pgq_tui.view_model.fleet import (
     FleetPool,
     exit_words,
@@ -26,6 +26,7 @@ from pgq_tui.view_model.safe_text import cell
 from pgq_tui.view_model.sparks import bar_text
 from pgq_tui.view_model.status import status_look
 from pgq_tui.view_model.times import MISSING, format_coarse, format_span
+from pgq_tui.view_model.word_filter import matching_workers
 
 LOAD_WIDTH = 12
 HOT_CPU = 85.0
@@ -35,7 +36,7 @@ WORKER_COLUMNS = (
     TableColumn("name", "POOL / WORKER", 16, flex=2),
     TableColumn("state", "STATE", 17, flex=1),
     TableColumn("queues", "QUEUES", 12, flex=3, drop=4),
-    TableColumn("slots", "SLOTS", 6, is_right=True),
+    TableColumn("slots", "SLOTS", 7, is_right=True),
     TableColumn("load", "LOAD", LOAD_WIDTH, drop=7),
     TableColumn("cpu", "CPU%", 5, is_right=True),
     TableColumn("rss", "RSS", 5, is_right=True),
@@ -50,7 +51,7 @@ PANE_COLUMNS = (
     TableColumn("name", "POOL", 8, flex=1),
     TableColumn("state", "STATE", 15, flex=1),
     TableColumn("load", "LOAD", LOAD_WIDTH, drop=1),
-    TableColumn("slots", "SLOTS", 6, is_right=True),
+    TableColumn("slots", "SLOTS", 7, is_right=True),
     TableColumn("cpu", "CPU%", 4, is_right=True, drop=3),
     TableColumn("rss", "RSS", 4, is_right=True, drop=2),
 )
@@ -59,12 +60,16 @@ PANE_COLUMNS = (
 Put = Callable[..., Text]
 
 
-def worker_rows(view: Overview, palette: Palette, *, glyphs: Glyphs = UNICODE) -> list[TableRow]:
-    """Each pool and below it its workers."""
+def worker_rows(
+    view: Overview, palette: Palette, *, words: Sequence[str] = (), glyphs: Glyphs = UNICODE
+) -> list[TableRow]:
+    """Each pool and below it its workers, those alone that the words are about."""
     put = _put(palette, glyphs)
     rows = []
-    groups = fleet(view)
-    for group in groups:
+    for every in fleet(view):
+        group = matching_workers(every, words, view)
+        if group is None:
+            continue
         rows.append(_pool_row(group, view.taken_at, put, palette, glyphs, pools=view.pools))
         rows += [_worker_row(worker, view.taken_at, put, palette, glyphs) for worker in group.workers]
     return rows
@@ -167,7 +172,7 @@ def _pool_name(group: FleetPool, *, pools: Sequence[PoolView]) -> str:
 
 
 def _slots(busy: int, slots: int, put: Put) -> Text:
-    return put(f"{busy}/{slots}", Token.RUNNING if busy else Token.DIM)
+    return put(format_load(busy, slots), Token.RUNNING if busy else Token.DIM)
 
 
 def _share(busy: int, slots: int) -> float:

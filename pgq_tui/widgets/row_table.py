@@ -200,6 +200,10 @@ class RowTable(DataTable[Text], Panel):
         """Mark these as well."""
         self._change_marks(self._marks | set(keys))
 
+    def keep_marks(self, keys: Iterable[str]) -> None:
+        """Leave only these of the marks."""
+        self._change_marks(self._marks & set(keys))
+
     def clear_marks(self) -> None:
         """Mark nothing."""
         self._change_marks(set())

@@ -258,9 +258,9 @@ async def test_a_pool_that_nobody_keeps_says_that_nothing_will_start(is_stale: b
         await shows(pilot, "pool images", "no supervisor runs" if is_stale else "supervised on shop-1")
         await pilot.press("plus")
 
-        await shows(pilot, f"+1 images: wants 3 workers; {why}"[:50])
+        await shows(pilot, "+1 images: wants 3 workers, 2 before; "[:50])
         said = [entry.result for entry in app.session.journal.entries]
-        assert said == [f"wants 3 workers; {why}, nothing will start until one does"]
+        assert said == [f"wants 3 workers, 2 before; {why}, nothing will start until one does"]
 
 
 async def test_a_pool_at_its_limit_says_so() -> None:
@@ -454,3 +454,61 @@ async def test_the_window_of_the_dashboard_widens_and_narrows() -> None:
 
         await shows(pilot, "Throughput/s · 5m")
         await settle(pilot, until=lambda: backend.called("overview")[-1][0].total_seconds() == 300)
+
+
+async def test_scaling_on_the_dashboard_is_about_the_pool_of_the_row_that_is_looked_at() -> None:
+    backend = FakeBackend()
+
+    async with console(backend).run_test(size=(160, 45)) as pilot:
+        await shows(pilot, "✓ live", "emails")
+        queues = pilot.app.screen.query_one("#queues", RowTable)
+        queues.go_to("emails")
+        await shows(pilot, "+ more mail")
+        await pilot.press("plus", "plus")
+        await shows(pilot, "+1 mail: wants 4 workers, 3 before")
+
+        queues.go_to("invoices")
+        backend.shop.pools.append(replace(backend.shop.pools[1], name="mail2", queues=("invoices",)))
+        await settle(pilot, until=lambda: "+ more" not in screen_text(pilot.app))
+        await pilot.press("plus")
+
+        await shows(pilot, "invoices is served by shop, mail2", "choose one")
+        assert backend.called("scale_by") == [("shop-1", "mail", 1), ("shop-1", "mail", 1)]
+
+
+async def test_marks_from_before_an_outage_are_looked_through_when_it_is_over() -> None:
+    backend = FakeBackend()
+
+    async with console(backend).run_test(size=SIZE) as pilot:
+        await at_dead_letters(pilot)
+        await pilot.press("space", "space", "space")
+        await shows(pilot, "3 letters marked")
+        backend.fault = DatabaseUnavailable("connection refused")
+        await shows(pilot, "3 letters marked before the outage")
+        first = backend.shop.letters[0]
+        backend.shop.letters[0] = replace(first, view=replace(first.view, resolution="replayed", resolved_by="ops"))
+
+        backend.fault = None
+        await pilot.press("r")
+
+        await shows(pilot, "2 letters marked", "1 mark taken away")
+        assert "before the outage" not in screen_text(pilot.app)
+        assert pilot.app.screen.query_one(RowTable).marks == {"1092", "1091"}
+
+
+async def test_queues_and_workers_are_narrowed_by_words_from_the_dashboard_too() -> None:
+    async with console(FakeBackend()).run_test(size=SIZE) as pilot:
+        await shows(pilot, "✓ live", "/ find queue")
+        await filtered(pilot, "paused")
+        await shows(pilot, "Queues 1 of", "/ paused", "queue invoices")
+        await pilot.press("escape")
+        await shows(pilot, "emails", "queue invoices")
+
+        await pilot.press("6")
+        await shows(pilot, "pool images")
+        await filtered(pilot, "crashed")
+        await shows(pilot, "90d2be04", "/ crashed")
+        assert "5b0e77d1" not in screen_text(pilot.app)
+        await filtered(pilot, " nothing like it")
+
+        await shows(pilot, "nothing matches crashed nothing like it")

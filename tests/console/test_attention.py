@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pgq_core.domain.health import LoopHealth
 from pgq_core.domain.snapshot import (
     Count,
     Overview,
@@ -20,6 +21,9 @@ from pgq_core.domain.snapshot import (
 )
 from pgq_tui.pictures import NOW
 from pgq_tui.view_model.attention import Severity, needs_attention
+from pgq_tui.view_model.detail import detail_plain
+from pgq_tui.view_model.palette import PLAIN
+from pgq_tui.view_model.worker_detail import worker_detail
 
 SERVER = ServerView("18.6", "jobs", "app", "db", 0.001, False)
 WORKER = WorkerView(
@@ -144,3 +148,16 @@ def test_a_crash_loop_says_it_alone() -> None:
     found = needs_attention(replace(CRASH_LOOP, workers=CRASHED.workers))
 
     assert [one.subject for one in found] == ["pool mail"]
+
+
+def test_a_process_that_beats_while_a_loop_of_it_stands_still_is_critical() -> None:
+    loops = (LoopHealth("claim", 95.0, 30.0, "no answer"), LoopHealth("reaper", 1.0, 30.0))
+    view = replace(WELL, workers=(replace(WORKER, loops=loops),), supervisors=(replace(SUPERVISOR, loops=loops[:1]),))
+
+    found = needs_attention(view)
+
+    assert [(one.severity, one.subject, one.text) for one in found] == [
+        (Severity.CRITICAL, "worker mail-1", "claim stands still for 1m35s: no answer"),
+        (Severity.CRITICAL, "supervisor h", "claim stands still for 1m35s: no answer"),
+    ]
+    assert detail_plain(worker_detail(view.workers[0], NOW, PLAIN)).count("stand still") == 1
