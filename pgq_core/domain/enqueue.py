@@ -6,7 +6,7 @@ import unicodedata
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Final, TypeGuard
+from typing import Final, NamedTuple, TypeGuard
 
 from pgq_core.domain.job import JSON, MAX_PRIORITY, MIN_PRIORITY
 from pgq_core.domain.payload import encode
@@ -26,6 +26,18 @@ _SHOWN_BITS = 126  # numbers of up to 38 digits
 _LAST_YEAR = 9998  # one year below the end of what Python's datetime can show in any time zone
 
 
+class JobSettings(NamedTuple):
+    """All of a job but what it is to do and its key, checked. `trace_context` is JSON text."""
+
+    queue: str
+    max_attempts: int
+    priority: int = 0
+    delay: timedelta | None = None
+    not_before: datetime | None = None
+    timeout: timedelta | None = None
+    trace_context: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class NewJob:
     """A checked job, ready to be inserted. `data` and `trace_context` are JSON text."""
@@ -43,7 +55,13 @@ class NewJob:
 
     @property
     def payload(self) -> str:
-        return f'{{"type":{encode(self.job_type).decode()},"data":{self.data.decode()}}}'
+        return f"{payload_head(self.job_type)}{self.data.decode()}}}"
+
+
+@lru_cache(maxsize=1024)
+def payload_head(job_type: str) -> str:
+    """The text of a payload up to its data; behind that comes one brace."""
+    return f'{{"type":{encode(job_type).decode()},"data":'
 
 
 def checked_name(field: str, name: object) -> str:

@@ -139,7 +139,10 @@ def _quickly(value: object) -> bytes | None:
         text = orjson.dumps(value, default=_simpler, option=_QUICK_OPTIONS)
     except (TypeError, RecursionError):  # orjson names no path; the exact way finds it, or accepts (long integers)
         return None
-    if _NEEDS_A_LOOK.search(text) or text.count(b"[") + text.count(b"{") > MAX_DEPTH:
+    if _NEEDS_A_LOOK.search(text):
+        return None
+    # Short text cannot be nested that deep.
+    if len(text) > MAX_DEPTH and text.count(b"[") + text.count(b"{") > MAX_DEPTH:
         return None
     return text
 

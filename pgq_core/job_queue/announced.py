@@ -24,11 +24,18 @@ class AnnouncedTypes:
         self._stale_at = float("-inf")
 
     def find(self, job_type: str) -> Flow[AnnouncedTypeRow | None]:
-        if time.monotonic() >= self._stale_at:
-            yield from self._read()
+        if self.is_stale():
+            yield from self.read()
+        return self.known(job_type)
+
+    def known(self, job_type: str) -> AnnouncedTypeRow | None:
+        """As last read."""
         return self._types.get(job_type)
 
-    def _read(self) -> Flow[None]:
+    def is_stale(self) -> bool:
+        return time.monotonic() >= self._stale_at
+
+    def read(self) -> Flow[None]:
         self._stale_at = time.monotonic() + FRESH_FOR
         try:
             rows: list[AnnouncedTypeRow] = yield Attempt(self._queries.list_announced_types())

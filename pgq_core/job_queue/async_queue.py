@@ -17,7 +17,7 @@ from pgq_core.handlers import Handler, Registry
 from pgq_core.job_queue.answers import CancelAnswer, FailedJob, JobReport, Lease
 from pgq_core.job_queue.claiming import DEFAULT_LEASE
 from pgq_core.job_queue.connections import AsyncConnections, Target
-from pgq_core.job_queue.flow import Attempt, Flow, Pause, Step
+from pgq_core.job_queue.flow import Attempt, Flow, Pause, Quick, Step
 from pgq_core.job_queue.foreign import CallersConnection, async_driver_connection
 from pgq_core.job_queue.request import EnqueuedJob, JobRequest
 from pgq_core.job_queue.translation import explained
@@ -50,6 +50,7 @@ class AsyncJobQueue:
         application_name: str = "pgq queue",
     ) -> None:
         self._verbs = Verbs(schema, registry, max_attempts=max_attempts, max_payload=max_payload)
+        self._may_prepare = prepare
         self._connections = AsyncConnections(
             Target(dsn, self._verbs.schema, application_name, prepare, timeout), max_size=max_connections
         )
@@ -194,6 +195,8 @@ class AsyncJobQueue:
 
     async def _perform(self, step: Step, conn: AsyncConnection[Any] | None) -> list[Any] | None:
         match step:
+            case Quick(statement):
+                return await self._fetch_quickly(statement) if conn is None else await self._fetch(statement, conn)
             case Pause(seconds):
                 await asyncio.sleep(seconds)
                 return None
@@ -203,6 +206,15 @@ class AsyncJobQueue:
                 return await self._fetch(statement, conn)
             case _:
                 assert_never(step)
+
+    async def _fetch_quickly(self, statement: Statement[Any]) -> list[Any]:
+        own = await self._connections.take()
+        try:
+            if self._may_prepare and own.wire.speaks_utf8:
+                return await own.wire.run_async(own, statement, self._verbs.schema)
+            return await statement.fetch_all(own)
+        finally:
+            await self._connections.give_back(own)
 
     async def _fetch(self, statement: Statement[Any], conn: AsyncConnection[Any] | None) -> list[Any]:
         if conn is not None:

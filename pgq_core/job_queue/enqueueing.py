@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
-from datetime import timedelta
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import psycopg
 
 from pgq_core.domain.enqueue import (
+    JobSettings,
     NewJob,
     checked_key,
     checked_max_attempts,
@@ -24,23 +24,17 @@ from pgq_core.domain.payload import encode
 from pgq_core.errors import DatabaseUnavailable, InvalidJob, InvalidPayload, KeyConflict, MalformedData
 from pgq_core.handlers import Handler, Registry
 from pgq_core.job_queue.announced import AnnouncedTypes
-from pgq_core.job_queue.flow import Attempt, Flow, Pause
+from pgq_core.job_queue.batch import Batch, Checked
+from pgq_core.job_queue.flow import Attempt, Flow, Pause, Quick
 from pgq_core.job_queue.request import EnqueuedJob, JobRequest
 from pgq_core.queries import Queries
-from pgq_core.queries.enqueues import EnqueuedRow
+from pgq_core.queries.enqueues import EnqueuedRow, array_of_numbers
 from pgq_core.traces import find_tracing
 
+_TYPE_AND_DATA = 2
 MAX_ROUNDS: Final = 25
 """How often an insert whose key changes hands meanwhile is repeated."""
 _SPURNED = (psycopg.errors.UniqueViolation, psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure)
-
-
-class Defaults(NamedTuple):
-    """What a handler, or the announcement of one, says about its type."""
-
-    queue: str | None = None
-    max_attempts: int | None = None
-    timeout: timedelta | None = None
 
 
 class Enqueueing:
@@ -56,7 +50,13 @@ class Enqueueing:
         self._max_bytes = max_bytes
 
     def enqueue(self, request: JobRequest) -> Flow[EnqueuedJob]:
-        job = yield from self._prepared(request)
+        """Checks all before anything is sent."""
+        checked = self._checked(request)
+        data = self._encoded(checked.handler, request.data)
+        key = None if request.idempotency_key is None else checked_key(request.idempotency_key)
+        if checked.handler is None and self._announced.is_stale():
+            yield from self._announced.read()
+        job = NewJob(checked.job_type, data, idempotency_key=key, **self._settings(checked)._asdict())
         tracing = find_tracing()
         if tracing is None:
             return (yield from self._enqueued(job))
@@ -67,7 +67,7 @@ class Enqueueing:
 
     def _enqueued(self, job: NewJob) -> Flow[EnqueuedJob]:
         if job.idempotency_key is None:
-            ids: list[int] = yield self._queries.enqueue_job(job)
+            ids: list[int] = yield Quick(self._queries.enqueue_job(job))
             return EnqueuedJob(ids[0], created=True)
         (answer,) = yield from self._inserted([job])
         if answer.conflict:
@@ -75,64 +75,84 @@ class Enqueueing:
         return answer
 
     def enqueue_many(self, requests: Iterable[JobRequest | tuple[Any, object]]) -> Flow[list[EnqueuedJob]]:
-        jobs = []
-        for number, item in enumerate(requests):
-            request = item if isinstance(item, JobRequest) else JobRequest(*item)
-            try:
-                jobs.append((yield from self._prepared(request)))
-            except (InvalidPayload, InvalidJob) as error:
-                raise _of_item(number, error) from error
-        if not jobs:
+        batch = self._batch(requests)
+        if not batch.data:
             return []
+        if self._announced.is_stale() and any(shape.handler is None for shape in batch.shapes):
+            yield from self._announced.read()
+        settings = [self._settings(shape) for shape in batch.shapes]
         tracing = find_tracing()
-        if tracing is None:
-            return (yield from self._inserted(jobs))
-        with tracing.enqueueing(jobs) as sending:
-            answers = yield from self._inserted(sending.jobs)
-            sending.answered([answer.id for answer in answers], created=sum(answer.created for answer in answers))
-        return answers
+        if tracing is not None:
+            with tracing.enqueueing(batch.jobs(settings)) as sending:
+                answers = yield from self._inserted(sending.jobs)
+                sending.answered([answer.id for answer in answers], created=sum(answer.created for answer in answers))
+            return answers
+        if batch.has_keys or settings.count(settings[0]) < len(settings):
+            return (yield from self._inserted(batch.jobs(settings)))
+        (ids,) = yield Quick(self._queries.enqueue_alike_jobs(settings[0], batch.payloads()))
+        return [EnqueuedJob(id, True) for id in array_of_numbers(ids)]  # noqa: A001  # positions: it is done per job
 
-    def _prepared(self, request: JobRequest) -> Flow[NewJob]:
-        """Checks all before anything is sent. The caller's word wins over the handler's, that over the general one."""
-        handler = self._handler_of(request)
-        job_type = handler.type if handler is not None else checked_name("type", request.type)
-        data = {} if request.data is None else request.data
-        text = (
-            encode(data, max_bytes=self._max_bytes)
-            if handler is None
-            else handler.encode(data, max_bytes=self._max_bytes)
-        )
-        delay, not_before = checked_start(request.delay, request.not_before)
-        defaults = yield from self._defaults(job_type, handler)
-        return NewJob(
-            job_type=job_type,
-            data=text,
-            queue=checked_name("queue", request.queue)
-            if request.queue is not None
-            else defaults.queue or DEFAULT_QUEUE,
-            max_attempts=(
-                checked_max_attempts(request.max_attempts)
-                if request.max_attempts is not None
-                else defaults.max_attempts or self._max_attempts
+    def _batch(self, requests: Iterable[JobRequest | tuple[Any, object]]) -> Batch:
+        batch = Batch(self._checked)
+        number = -1
+        try:
+            for number, item in enumerate(requests):  # noqa: B007  # the error's
+                if type(item) is tuple and len(item) == _TYPE_AND_DATA:
+                    shape, data, key = batch.shape_of_type(item[0]), item[1], None
+                else:
+                    request = item if isinstance(item, JobRequest) else JobRequest(*item)
+                    shape, data, key = batch.shape_of_request(request), request.data, request.idempotency_key
+                batch.data.append(self._encoded(batch.shapes[shape].handler, data))
+                batch.shape_of.append(shape)
+                if key is not None:
+                    batch.has_keys = True
+                    key = checked_key(key)
+                batch.keys.append(key)
+        except (InvalidPayload, InvalidJob) as error:
+            raise _of_item(number, error) from error
+        return batch
+
+    def _encoded(self, handler: Handler[..., Any] | None, data: object) -> bytes:
+        if data is None:
+            data = {}
+        if handler is None:
+            return encode(data, max_bytes=self._max_bytes)
+        return handler.encode(data, max_bytes=self._max_bytes)
+
+    def _checked(self, request: JobRequest) -> Checked:
+        """All but data and key."""
+        handler = request.type if isinstance(request.type, Handler) else self._registry.get(request.type)
+        delay, not_before = None, None
+        if request.delay is not None or request.not_before is not None:
+            delay, not_before = checked_start(request.delay, request.not_before)
+        max_attempts = None if request.max_attempts is None else checked_max_attempts(request.max_attempts)
+        return Checked(
+            handler,
+            handler.type if handler is not None else checked_name("type", request.type),
+            None if request.queue is None else checked_name("queue", request.queue),
+            max_attempts,
+            JobSettings(
+                DEFAULT_QUEUE,
+                self._max_attempts,
+                checked_priority(request.priority),
+                delay,
+                not_before,
+                None if request.timeout is None else checked_timeout(request.timeout),
+                None if request.trace_context is None else checked_trace_context(request.trace_context),
             ),
-            priority=checked_priority(request.priority),
-            delay=delay,
-            not_before=not_before,
-            idempotency_key=None if request.idempotency_key is None else checked_key(request.idempotency_key),
-            timeout=defaults.timeout if request.timeout is None else checked_timeout(request.timeout),
-            trace_context=None if request.trace_context is None else checked_trace_context(request.trace_context),
         )
 
-    def _handler_of(self, request: JobRequest) -> Handler[..., Any] | None:
-        if isinstance(request.type, Handler):
-            return request.type
-        return self._registry.get(request.type)
-
-    def _defaults(self, job_type: str, handler: Handler[..., Any] | None) -> Flow[Defaults]:
-        if handler is not None:
-            return Defaults(handler.queue, handler.max_attempts, handler.timeout)
-        row = yield from self._announced.find(job_type)
-        return Defaults() if row is None else Defaults(row.queue, row.max_attempts, row.timeout)
+    def _settings(self, checked: Checked) -> JobSettings:
+        """The caller's word wins over the handler's, that over the general one."""
+        says = checked.handler or self._announced.known(checked.job_type)
+        settings = checked.settings
+        if says is None and checked.queue is None and checked.max_attempts is None:
+            return settings
+        return settings._replace(
+            queue=checked.queue or (says and says.queue) or DEFAULT_QUEUE,
+            max_attempts=checked.max_attempts or (says and says.max_attempts) or self._max_attempts,
+            timeout=settings.timeout if settings.timeout is not None or says is None else says.timeout,
+        )
 
     def _inserted(self, jobs: list[NewJob]) -> Flow[list[EnqueuedJob]]:
         """Inserts, and repeats for items whose key was in another transaction's hands: ended, or not visible yet."""

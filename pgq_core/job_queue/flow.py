@@ -22,12 +22,19 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
+class Quick:
+    """A statement that may go the short way, on a connection of ours that can (see `queries.wire`)."""
+
+    statement: Statement[Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Pause:
     """Nothing to do for this long. No connection is held."""
 
     seconds: float
 
 
-Step: TypeAlias = Statement[Any] | Attempt | Pause
+Step: TypeAlias = Statement[Any] | Attempt | Quick | Pause
 Flow: TypeAlias = Generator[Step, Any, T]
 """Is sent the list of rows after a statement (its driver's error is thrown in), None after a pause."""

@@ -17,7 +17,7 @@ from pgq_core.handlers import Handler, Registry
 from pgq_core.job_queue.answers import CancelAnswer, FailedJob, JobReport, Lease
 from pgq_core.job_queue.claiming import DEFAULT_LEASE
 from pgq_core.job_queue.connections import Connections, Target
-from pgq_core.job_queue.flow import Attempt, Flow, Pause, Step
+from pgq_core.job_queue.flow import Attempt, Flow, Pause, Quick, Step
 from pgq_core.job_queue.foreign import CallersConnection, driver_connection
 from pgq_core.job_queue.request import EnqueuedJob, JobRequest
 from pgq_core.job_queue.translation import explained
@@ -50,6 +50,7 @@ class JobQueue:
         application_name: str = "pgq queue",
     ) -> None:
         self._verbs = Verbs(schema, registry, max_attempts=max_attempts, max_payload=max_payload)
+        self._may_prepare = prepare
         self._connections = Connections(
             Target(dsn, self._verbs.schema, application_name, prepare, timeout), max_size=max_connections
         )
@@ -194,6 +195,8 @@ class JobQueue:
 
     def _perform(self, step: Step, conn: Connection[Any] | None) -> list[Any] | None:
         match step:
+            case Quick(statement):
+                return self._fetch_quickly(statement) if conn is None else self._fetch(statement, conn)
             case Pause(seconds):
                 time.sleep(seconds)
                 return None
@@ -203,6 +206,15 @@ class JobQueue:
                 return self._fetch(statement, conn)
             case _:
                 assert_never(step)
+
+    def _fetch_quickly(self, statement: Statement[Any]) -> list[Any]:
+        own = self._connections.take()
+        try:
+            if self._may_prepare and own.wire.speaks_utf8:
+                return own.wire.run(own, statement, self._verbs.schema)
+            return statement.fetch_all_sync(own)
+        finally:
+            self._connections.give_back(own)
 
     def _fetch(self, statement: Statement[Any], conn: Connection[Any] | None) -> list[Any]:
         if conn is not None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from pgq_core.domain.enqueue import NewJob
+from pgq_core.domain.enqueue import JobSettings, NewJob
 from pgq_core.domain.job import JSON
 from pgq_core.queries.statement import QueryGroup, Statement
 
@@ -84,6 +84,14 @@ class JobEndRow:
     replayed_job_id: int | None
 
 
+def array_of_numbers(text: str) -> list[int]:
+    """
+    >>> array_of_numbers("{1,22,3}")
+    [1, 22, 3]
+    """
+    return list(map(int, text[1:-1].split(",")))
+
+
 class EnqueueQueries(QueryGroup):
     def enqueue_job(self, job: NewJob) -> Statement[int]:
         """For a job without a key. Row: its id."""
@@ -99,6 +107,10 @@ class EnqueueQueries(QueryGroup):
             timeout=job.timeout,
             trace_context=job.trace_context,
         )
+
+    def enqueue_alike_jobs(self, settings: JobSettings, payloads: Sequence[bytes]) -> Statement[str]:
+        """For jobs without keys that share their settings. Row: their ids in input order, as the text of an array."""
+        return self._statement("enqueue_alike_jobs", str, payloads=b"\n".join(payloads).decode(), **settings._asdict())
 
     def enqueue_jobs(self, jobs: Sequence[NewJob]) -> Statement[EnqueuedRow]:
         """One row per item, in input order."""

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib.resources import files
 
@@ -34,6 +35,25 @@ def composed_query(name: str, schema: str) -> str:
     identifier = sql.Identifier(schema)
     tokens = sql.Literal(f"{identifier.as_string(None)}.claim_token_seq")
     return sql.SQL(query_text(name)).format(schema=identifier, token_sequence=tokens).as_string(None)
+
+
+_PARAMETER = re.compile(r"%(?:\((\w+)\)s|%)")
+
+
+@cache
+def numbered_query(name: str, schema: str) -> tuple[bytes, tuple[str, ...]]:
+    """The composed statement as the server itself reads it, `$1` for `%(name)s`, and the names in their order."""
+    names: list[str] = []
+
+    def number(found: re.Match[str]) -> str:
+        if found[1] is None:
+            return "%"
+        if found[1] not in names:
+            names.append(found[1])
+        return f"${names.index(found[1]) + 1}"
+
+    text = _PARAMETER.sub(number, composed_query(name, schema))
+    return text.encode(), tuple(names)
 
 
 def schema_statement(name: str, schema: str, /, **parts: sql.Composable) -> str:
