@@ -36,8 +36,8 @@ test: install  ## Run the default test suite
 test-all: install  ## Run every test but the torture tests
 	$(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile -m "not torture"
 
-test-programs: install  ## Run the tests that need Chromium, PgBouncer or Prometheus; what is missing is named and skipped
-	$(BIN)/pytest -m "(browser or pooler or ha or prometheus) and not torture"
+test-programs: install  ## Run the tests that need Chromium, PgBouncer, Prometheus or Go; what is missing is named and skipped
+	$(BIN)/pytest -m "(browser or pooler or ha or prometheus or go) and not torture"
 
 torture: install  ## Kill, stop and starve workers and servers for minutes
 	$(BIN)/pytest -m torture --timeout=1800
