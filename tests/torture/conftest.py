@@ -12,7 +12,16 @@ from tests.conftest import SCHEMA
 from tests.support.databases import new_database
 from tests.torture.arena import Arena
 from tests.torture.invariants import TABLES
+from tests.torture.report import LINES
 from tests.torture.server import TortureServer
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The lines are what a run is for."""
+    if LINES:
+        terminalreporter.section("torture")
+        for line in LINES:
+            terminalreporter.write_line(line)
 
 
 @pytest.fixture(scope="session")

@@ -31,13 +31,18 @@ class RunReport:
         back = "" if self.back_after is None else f", 95 % of the rate after {self.back_after:.1f} s"
         figures = "".join(f", {name} {_shown(value)}" for name, value in self.figures.items())
         return (
-            f"{self.run}: {self.load}, {self.seconds:.0f} s, {self.faults}, lost {self.lost}, overlaps {self.overlaps}, "
-            f"worst wait {self.worst_wait:.1f} s{back}{figures}"
+            f"{self.run}: {self.load}, {self.seconds:.0f} s, {self.faults}, lost {self.lost}, "
+            f"overlaps {self.overlaps}, worst wait {self.worst_wait:.1f} s{back}{figures}"
         )
+
+
+LINES: list[str] = []
+"""Of this session, to be shown at its end."""
 
 
 def publish(report: RunReport, *, form: str) -> None:
     """Appends to the results, with what the machine was doing meanwhile."""
+    LINES.append(report.line())
     path = Path(os.environ.get(RESULTS_VARIABLE, RESULTS))
     path.parent.mkdir(parents=True, exist_ok=True)
     machine = {"cpus": os.cpu_count(), "load_average": [round(value, 1) for value in os.getloadavg()]}

@@ -1,0 +1,218 @@
+"""Too much load, for too long, with somebody in the way."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import time
+from statistics import fmean
+
+import psutil
+import pytest
+
+from pgq_core.database import connect
+from pgq_core.domain.snapshot import Overview
+from pgq_core.inspector import Inspector
+from pgq_core.job_queue import JobQueue
+from pgq_core.queries import Queries
+from pgq_tui.view_model.attention import OLD_SNAPSHOT, needs_attention
+from tests.conftest import SCHEMA
+from tests.support.worker_process import ROOT
+from tests.torture import form
+from tests.torture.arena import Arena
+from tests.torture.faults import SEVER_ALL, open_transaction, repeatedly
+
+pytestmark = [pytest.mark.torture, pytest.mark.system]
+
+NAP = 0.2
+SLOTS = 16
+CAPACITY = SLOTS / NAP
+P99_WAIT = """
+SELECT percentile_cont(0.99) WITHIN GROUP (ORDER BY extract(epoch FROM started_at - greatest(due_at, enqueued_at)))
+  FROM job_runs
+ WHERE outcome = 'succeeded'"""
+FLOOD = 100 * 1024 * 1024
+
+
+def test_t11_overload_does_not_collapse_and_memory_stays_flat(arena: Arena) -> None:
+    seconds = form.seconds(300)
+    fleet = arena.fleet(4, SLOTS // 4).start()
+    with arena.offered("nap", {"seconds": NAP}, per_second=1.5 * CAPACITY):
+        time.sleep(4)
+        began = time.time()
+        memory = fleet.resident_bytes()
+        time.sleep(seconds)
+        ended = time.time()
+        grown = fleet.resident_bytes() / memory
+    done = arena.until_done(600)
+
+    timeline = arena.timeline()
+    peak = timeline.rate(began, began + seconds / 3)
+    worst = timeline.worst(began, ended, 5.0)
+    draining = timeline.rate(ended, done - 0.5)
+    arena.judge(
+        "T11",
+        f"{1.5 * CAPACITY:.0f} jobs/s offered, capacity {CAPACITY:.0f}",
+        "1.5 times too much",
+        worst_rate=worst / peak,
+        draining_rate=draining / peak,
+        memory_grown_to=grown,
+    )
+    assert worst >= 0.9 * peak
+    assert draining >= 0.9 * peak
+    assert grown <= 1.3
+
+
+def test_open_transaction_slows_nothing_and_is_named(arena: Arena) -> None:
+    """600 s in the long form; 75 s in the short one, since younger transactions are not worth a name."""
+    seconds, window = form.seconds(600, 75), form.seconds(60, 10)
+    rate = 0.6 * CAPACITY
+    arena.fleet(4, SLOTS // 4).start()
+    claims: list[float] = []
+
+    def claim() -> None:
+        """The worker's own statement on the worker's own queue; what it got goes back."""
+        with JobQueue(arena.dsn) as queue:
+            began = time.monotonic()
+            taken = queue.claim("default", limit=1, job_types=["nap"])
+            claims.append(time.monotonic() - began)
+            for job in taken:
+                queue.release(job)
+
+    with (
+        open_transaction(arena.dsn) as holder,
+        arena.offered("nap", {"seconds": NAP}, per_second=rate),
+        repeatedly(0.5, claim),
+    ):
+        pid = holder.info.backend_pid
+        time.sleep(3)
+        began = time.time()
+        time.sleep(seconds)
+        ended = time.time()
+        view = asyncio.run(console(arena.dsn))
+        findings = doctor(arena.dsn)
+    arena.until_done(120)
+
+    worst = arena.timeline().worst(began, ended, window) / rate
+    p99 = sorted(claims)[int(len(claims) * 0.99)]
+    arena.judge(
+        "Held snapshot",
+        f"{rate:.0f} jobs/s, 60 % of capacity",
+        f"transaction open for {seconds:.0f} s",
+        worst_rate=worst,
+        claim_p99_ms=p99 * 1000,
+    )
+    assert f"pid {pid} " in (view.server.holder or "")
+    assert f"pid {pid} " in findings["vacuum"]["detail"]
+    assert seconds < OLD_SNAPSHOT.total_seconds() or any(str(pid) in item.text for item in needs_attention(view))
+    assert worst >= 0.9
+    assert p99 < 0.1
+
+
+async def console(dsn: str) -> Overview:
+    """What the dashboard reads."""
+    async with await connect(dsn, application_name="pgq console") as conn:
+        return await Inspector(Queries(SCHEMA)).overview(conn)
+
+
+def doctor(dsn: str) -> dict[str, dict[str, str]]:
+    """What `pgq-core doctor` finds, by check."""
+    asked = subprocess.run(
+        [sys.executable, "-m", "pgq_core.cli", "--dsn", dsn, "doctor", "--json"],
+        cwd=ROOT,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    answer = json.loads(asked.stdout)
+    findings = answer["findings"] if isinstance(answer, dict) else answer
+    return {finding["check"]: finding for finding in findings}
+
+
+@pytest.mark.parametrize("length", [80, 0], ids=["lines", "one endless line"])
+def test_print_floods_stop_nobody_and_fill_no_memory(arena: Arena, length: int) -> None:
+    size = form.count(FLOOD)
+    fleet = arena.fleet(2, 2).start()
+    before = fleet.resident_bytes()
+    arena.enqueue("print", {"bytes": size, "length": length}, count=2)
+    arena.enqueue("nap", {"seconds": 0.05}, count=200)
+    largest = 0
+
+    def measure() -> None:
+        nonlocal largest
+        largest = max(largest, fleet.resident_bytes())
+
+    with repeatedly(0.5, measure):
+        arena.until_done(300)
+
+    grown = (largest - before) / 1024**2
+    arena.judge(
+        f"Log flood, {'lines' if length else 'one endless line'}",
+        "202 jobs, 2 workers",
+        f"2 jobs print {size // 1024**2} MB on each stream",
+        memory_grown_mb=grown,
+    )
+    assert grown < 100
+    assert arena.database.all("SELECT FROM job_runs WHERE outcome <> 'succeeded'") == []
+    assert arena.database.value("SELECT count(*) FROM workers") == 2
+
+
+@pytest.mark.skipif(not form.IS_LONG, reason="the soak has a long form only")
+def test_t26_soak(arena: Arena) -> None:
+    """Hours at half of the capacity; a worker killed and all sessions severed each minute."""
+    hours = float(os.environ.get("TORTURE_HOURS", "6"))
+    fleet = arena.fleet(4, SLOTS // 4).start()
+    samples: list[tuple[float, float, int, int, int]] = []
+    assert fleet.supervisor is not None
+    supervisor = psutil.Process(fleet.supervisor.process.pid)
+
+    def disturb() -> None:
+        fleet.kill_one()
+        arena.database.run(SEVER_ALL)
+
+    def measure() -> None:
+        samples.append(
+            (
+                time.time(),
+                supervisor.memory_info().rss / 1024**2,
+                supervisor.num_fds(),
+                supervisor.num_threads(),
+                arena.database.value("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'pgq%%'"),
+            )
+        )
+
+    with (
+        arena.offered("nap", {"seconds": NAP}, per_second=CAPACITY / 2),
+        repeatedly(60.0, disturb) as faults,
+        repeatedly(60.0, measure),
+    ):
+        time.sleep(hours * 3600)
+    arena.until_done(300)
+
+    tenth = max(len(samples) // 10, 1)
+    early, late = samples[tenth : 2 * tenth], samples[-tenth:]
+    slope = (fmean(s[1] for s in late) - fmean(s[1] for s in early)) / max((late[0][0] - early[0][0]) / 3600, 1e-9)
+    first, last = waits(arena, first=True), waits(arena, first=False)
+    arena.judge(
+        "T26",
+        f"{CAPACITY / 2:.0f} jobs/s, 4 workers, {hours:g} h",
+        f"{faults.count} x SIGKILL and all sessions severed",
+        rss_slope_mb_per_hour=slope,
+        descriptors=late[-1][2] - early[0][2],
+        threads=late[-1][3] - early[0][3],
+        p99_wait_growth=last / first,
+    )
+    assert slope < 1.0
+    assert last <= 1.2 * first
+
+
+def waits(arena: Arena, *, first: bool) -> float:
+    """The 99th percentile of the wait in the first, or the last, hour."""
+    edge = "< (SELECT min(started_at) + interval '1 hour' FROM job_runs)"
+    if not first:
+        edge = "> (SELECT max(started_at) - interval '1 hour' FROM job_runs)"
+    return float(arena.database.value(f"{P99_WAIT} AND started_at {edge}"))
