@@ -169,7 +169,7 @@ def test_doctor_checks_the_database_and_tells_where_settings_come_from(
     checks = {check["check"]: check["verdict"] for check in report.json["checks"]}
     assert checks == {
         **dict.fromkeys(("connection", "server", "schema", "plain SQL", "rights", "writable", "pooler", "clock"), "ok"),
-        **dict.fromkeys(("vacuum", "partitions", "connections"), "ok"),
+        **dict.fromkeys(("vacuum", "partitions", "connections", "loops"), "ok"),
         "workers": "warn",
     }
     assert "none alive" in cli("doctor").out

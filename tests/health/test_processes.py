@@ -26,7 +26,8 @@ from tests.support.queue_database import QueueDatabase
 from tests.support.waiting import eventually, eventually_async
 from tests.support.worker_process import Workers, workers_on
 
-STALE_LIMIT = 2.0
+STALE_LIMIT = 5.0
+"""Long enough that a busy machine beats in time, since who does not is replaced."""
 PATIENCE = 40.0
 RUNNER_LOOPS = {"heartbeat", "claim", "announce", "finish", "tend", "watchdog", "watch"}
 
@@ -69,15 +70,14 @@ async def the_worker(database: QueueDatabase) -> WorkerView:
 async def test_a_stalled_claim_loop_is_named_and_a_turning_one_is_not(
     database: QueueDatabase, workers: Workers
 ) -> None:
-    worker = workers.start(stale_limit=STALE_LIMIT, heartbeat=0.2)
-    worker_id = worker.wait_until_ready()
+    workers.start(stale_limit=STALE_LIMIT, heartbeat=0.5)
     seen = await eventually_async(lambda: _told(database), timeout=PATIENCE)
     assert {loop.name for loop in seen.loops} >= RUNNER_LOOPS | {"reaper", "promoter", "retention"}
     eventually(lambda: not failures(database), timeout=PATIENCE, interval=0.1)
 
     with psycopg.connect(database.dsn) as holder:
         holder.execute("LOCK TABLE jobs IN EXCLUSIVE MODE")  # claims wait, reads do not
-        eventually(lambda: _names_claim(worker_id, failures(database)), timeout=PATIENCE, interval=0.1)
+        eventually(lambda: _names_claim(failures(database)), timeout=PATIENCE, interval=0.1)
         # Loops that need no row of jobs go on meanwhile; on a busy machine each may be late for a moment.
         await eventually_async(lambda: _only_claim_stalls(database), timeout=PATIENCE, interval=0.1)
         figures = await _loops_in_metrics(database)
@@ -87,8 +87,8 @@ async def test_a_stalled_claim_loop_is_named_and_a_turning_one_is_not(
     eventually(lambda: not failures(database), timeout=PATIENCE, interval=0.1)
 
 
-def _names_claim(worker_id: str, faults: list[str]) -> bool:
-    return any(fault.startswith(f"worker {worker_id}: claim has not turned for") for fault in faults)
+def _names_claim(faults: list[str]) -> bool:
+    return any(fault.startswith("worker ") and ": claim has not turned for" in fault for fault in faults)
 
 
 async def _only_claim_stalls(database: QueueDatabase) -> bool:
@@ -98,7 +98,7 @@ async def _only_claim_stalls(database: QueueDatabase) -> bool:
 
 @pytest.mark.slow
 async def test_outcomes_that_cannot_be_written_stall_the_finish_loop(database: QueueDatabase, workers: Workers) -> None:
-    workers.start("--no-maintenance", stale_limit=STALE_LIMIT, heartbeat=0.2)
+    workers.start("--no-maintenance", stale_limit=STALE_LIMIT, heartbeat=0.5)
     with psycopg.connect(database.dsn) as holder:
         holder.execute("LOCK TABLE job_runs IN EXCLUSIVE MODE")
         database.put("noop")
@@ -110,7 +110,7 @@ async def test_outcomes_that_cannot_be_written_stall_the_finish_loop(database: Q
 
 @pytest.mark.slow
 async def test_a_suspended_worker_shows_that_its_beats_have_stopped(database: QueueDatabase, workers: Workers) -> None:
-    worker = workers.start("--no-maintenance", stale_limit=STALE_LIMIT, heartbeat=0.2)
+    worker = workers.start("--no-maintenance", stale_limit=STALE_LIMIT, heartbeat=0.5)
     os.kill(worker.keeper_pid, signal.SIGSTOP)
 
     faults = eventually(lambda: failures(database), timeout=PATIENCE, interval=0.1)
