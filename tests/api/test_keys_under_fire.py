@@ -12,9 +12,13 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from psycopg.conninfo import make_conninfo
 
+from pgq_core.migrate import migrate
 from tests.api.server import ApiProcess
+from tests.conftest import SCHEMA
 from tests.support.queue_database import QueueDatabase
+from tests.torture.server import TortureServer
 
 CLIENTS = 64
 
@@ -24,6 +28,7 @@ class Target:
 
     def __init__(self, api: ApiProcess) -> None:
         self.url = api.url
+        self.statuses: set[int] = set()
 
     async def post(self, client: httpx.AsyncClient, key: str) -> httpx.Response:
         """Asks again for as long as the server cannot serve, as a producer would."""
@@ -33,6 +38,7 @@ class Target:
             except httpx.TransportError:
                 await asyncio.sleep(0.05)
                 continue
+            self.statuses.add(answer.status_code)
             if answer.status_code != 503:
                 return answer
             await asyncio.sleep(0.05)
@@ -47,44 +53,70 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
 async def test_64_clients_with_the_same_keys_make_one_job_per_key(
     client: httpx.AsyncClient, api: ApiProcess, database: QueueDatabase
 ) -> None:
-    await fire(Target(api), client, keys=150)
+    """While their connections to the database are ended, too."""
+    firing = asyncio.create_task(fire(Target(api), client, keys=100))
+    while not firing.done():
+        await asyncio.to_thread(end_sessions, database)
+        await asyncio.wait({firing}, timeout=1.0)
+    await firing
 
-    assert_one_job_per_key(database, 150)
+    assert_one_job_per_key(database, 100)
 
 
 @pytest.mark.torture
-async def test_1000_keys_survive_restarts_of_the_api_and_lost_connections(
-    client: httpx.AsyncClient, api_dsn: str, database: QueueDatabase, tmp_path: Path
+@pytest.mark.timeout(900)
+async def test_1000_keys_survive_restarts_of_the_api_and_crashes_of_the_database(
+    client: httpx.AsyncClient, home: Path, tmp_path: Path
 ) -> None:
-    first = ApiProcess(api_dsn, tmp_path / "first.log")
+    server = TortureServer(home, "keys")
+    dsn = await asyncio.to_thread(migrated, server)
+    first = await asyncio.to_thread(ApiProcess, dsn, tmp_path / "first.log")
     target = Target(first)
     servers = [first]
 
     async def disturb() -> None:
         for number in range(4):
-            await asyncio.sleep(2)
-            await asyncio.to_thread(
-                database.run,
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'pgq api%%'",
-            )
-            following = await asyncio.to_thread(ApiProcess, api_dsn, tmp_path / f"next-{number}.log")
+            await asyncio.sleep(1.5)
+            await asyncio.to_thread(server.crash)
+            await asyncio.sleep(0.5)
+            await asyncio.to_thread(server.start)
+            await asyncio.sleep(1.5)
+            following = await asyncio.to_thread(ApiProcess, dsn, tmp_path / f"next-{number}.log")
             target.url = following.url
-            assert await asyncio.to_thread(servers[-1].stop) == 0
+            assert await asyncio.to_thread(servers[-1].stop, timeout=60) == 0
             servers.append(following)
 
     disturbing = asyncio.create_task(disturb())
     try:
-        await fire(target, client, keys=1000)
+        await fire(target, client, keys=1000, until=disturbing)
         await disturbing
+        database = QueueDatabase(dsn)
         assert_one_job_per_key(database, 1000)
-        assert [event for server in servers for event in server.events("http_request_failed")] == []
+        database.close()
+        assert [event for api in servers for event in api.events("http_request_failed")] == []
     finally:
-        for server in servers:
-            server.kill()
+        disturbing.cancel()
+        for api in servers:
+            api.kill()
+        await asyncio.to_thread(server.close)
 
 
-async def fire(target: Target, client: httpx.AsyncClient, *, keys: int) -> None:
-    """Two rounds over every key by different clients, some of which hang up in the middle of their request."""
+def migrated(server: TortureServer) -> str:
+    migrate(server.url, schema=SCHEMA)
+    return make_conninfo(server.url, options=f"-c search_path={SCHEMA},public")
+
+
+def end_sessions(database: QueueDatabase) -> None:
+    database.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'pgq api%%'")
+
+
+async def fire(
+    target: Target, client: httpx.AsyncClient, *, keys: int, until: asyncio.Task[None] | None = None
+) -> None:
+    """Two rounds over every key by different clients, some of which hang up in the middle of their request.
+
+    `until`: the work is spread out until this has ended.
+    """
     answers: dict[str, list[tuple[int, int]]] = defaultdict(list)
     rng = random.Random(7)
     work = [f"key-{number}" for number in range(keys)] * 2
@@ -93,12 +125,15 @@ async def fire(target: Target, client: httpx.AsyncClient, *, keys: int) -> None:
     async def produce() -> None:
         while work:
             key = work.pop()
+            if until is not None and not until.done():
+                await asyncio.sleep(rng.uniform(0.2, 0.6))
             if rng.random() < 0.1:
                 await hang_up(target.url, key)
             answer = await target.post(client, key)
             answers[key].append((answer.status_code, answer.json()["id"]))
 
     await asyncio.gather(*(produce() for _ in range(CLIENTS)))
+    assert target.statuses <= {200, 201, 503}
     for given in answers.values():
         assert len({job for _, job in given}) == 1
         # Twice 200: made by a request whose answer nobody waited for.
