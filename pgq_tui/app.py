@@ -18,6 +18,7 @@ from textual import work
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.command import Provider
+from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
 from pgq_core.errors import PgqError
@@ -42,6 +43,7 @@ from pgq_tui.view_model.chrome import Choice
 from pgq_tui.view_model.glyphs import Glyphs, pick_glyphs
 from pgq_tui.view_model.palette import Token
 from pgq_tui.view_model.results import bulk_words
+from pgq_tui.view_model.safe_text import safe_lines
 from pgq_tui.view_model.times import format_stamp
 from pgq_tui.widgets.choice_dialog import ChoiceDialog
 from pgq_tui.widgets.scrollbars import suit_scrollbars
@@ -230,6 +232,19 @@ class PgqApp(App[int]):
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:  # noqa: ARG002 - Textual's
         """All commands are ours."""
         return ()
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = False,
+    ) -> None:
+        """A toast may hold words of a job: no control character of theirs may reach the terminal, and no markup."""
+        shown = "\n".join(safe_lines(message, glyphs=self.glyphs))
+        super().notify(shown, title=title, severity=severity, timeout=timeout, markup=markup)
 
     def copy_to_clipboard(self, text: str) -> None:
         """Only what a terminal can take; control characters stay out of the sequence by its encoding."""

@@ -12,14 +12,14 @@ from pgq_tui.command_list import Command
 from pgq_tui.commands import bindings
 from pgq_tui.messages import GoTo
 from pgq_tui.screens.framed_screen import FRAME_AND_HEADER
-from pgq_tui.screens.pause_flow import PauseFlow
+from pgq_tui.screens.queue_list import QueueList
 from pgq_tui.screens.scale_flow import ScaleFlow
-from pgq_tui.view_model.attention import Severity, troubled_queues
+from pgq_tui.view_model.attention import Severity
 from pgq_tui.view_model.attention_table import ATTENTION_COLUMNS, attention_row
 from pgq_tui.view_model.figures import plural
 from pgq_tui.view_model.fleet import find_pool, total_slots
 from pgq_tui.view_model.palette import Token
-from pgq_tui.view_model.queue_table import NO_QUEUES, QUEUE_COLUMNS, queue_row
+from pgq_tui.view_model.queue_table import NO_QUEUES, QUEUE_COLUMNS
 from pgq_tui.view_model.throughput import run_time_chart, throughput_chart
 from pgq_tui.view_model.times import format_duration
 from pgq_tui.view_model.windows import next_window, window_label
@@ -34,7 +34,7 @@ _ALL_WELL = "all is well: nothing fails, nothing waits too long, no worker is mi
 _NOTHING_YET = "nothing here yet: enqueue a job, start a worker"
 
 
-class DashScreen(PauseFlow, ScaleFlow):
+class DashScreen(QueueList, ScaleFlow):
     """The whole system on one screen."""
 
     ID = "dash"
@@ -57,19 +57,14 @@ class DashScreen(PauseFlow, ScaleFlow):
         self.query_one("#queues").focus()
 
     def show_overview(self, overview: Overview) -> None:
-        session, palette, glyphs = self.session, self.palette, self.glyphs
+        session = self.session
         window, now = session.window, overview.taken_at.astimezone(session.zone)
         self.query_one("#throughput", TimeChart).show(throughput_chart(overview.throughput, now, window))
         self.query_one("#runtime", TimeChart).show(run_time_chart(overview.throughput, now, window))
         self._show_attention()
         self._show_pools(overview)
-        in_trouble = troubled_queues(session.attention)
-        queues = self.query_one("#queues", RowTable)
+        queues = self.show_queues(overview, overview.queues)
         queues.set_empty(NO_QUEUES)
-        queues.show_rows(
-            queue_row(queue, overview.taken_at, palette, in_trouble=in_trouble, glyphs=glyphs)
-            for queue in overview.queues
-        )
         queues.set_title(f"Queues {len(overview.queues)}", "enter open · p pause")
         self._fit_rows(len(overview.queues))
 

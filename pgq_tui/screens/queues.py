@@ -13,12 +13,12 @@ from pgq_tui.command_list import Command
 from pgq_tui.commands import bindings
 from pgq_tui.messages import GoTo
 from pgq_tui.screens.list_screen import ListScreen
-from pgq_tui.screens.pause_flow import PauseFlow
+from pgq_tui.screens.queue_list import QueueList
 from pgq_tui.view_model.attention import troubled_queues
 from pgq_tui.view_model.detail import detail_plain
 from pgq_tui.view_model.list_filter import filter_line
 from pgq_tui.view_model.queue_detail import queue_detail
-from pgq_tui.view_model.queue_table import NO_QUEUES, QUEUE_COLUMNS, queue_row
+from pgq_tui.view_model.queue_table import NO_QUEUES, QUEUE_COLUMNS
 from pgq_tui.view_model.throughput import queue_chart
 from pgq_tui.view_model.word_filter import matching_queues, words_of
 from pgq_tui.widgets.detail_pane import DetailPane
@@ -26,7 +26,7 @@ from pgq_tui.widgets.row_table import RowTable
 from pgq_tui.widgets.time_chart import TimeChart
 
 
-class QueuesScreen(PauseFlow, ListScreen):
+class QueuesScreen(QueueList, ListScreen):
     """A table above, the detail of one queue below or beside it."""
 
     ID = "queues"
@@ -46,14 +46,9 @@ class QueuesScreen(PauseFlow, ListScreen):
         self.query_one(RowTable).focus()
 
     def show_overview(self, overview: Overview) -> None:
-        table = self.query_one(RowTable)
-        in_trouble = troubled_queues(self.session.attention)
+        shown = matching_queues(overview, self._words, troubled_queues(self.session.attention))
+        table = self.show_queues(overview, shown)
         table.set_empty(self.empty_words(NO_QUEUES))
-        shown = matching_queues(overview, self._words, in_trouble)
-        table.show_rows(
-            queue_row(queue, overview.taken_at, self.palette, in_trouble=in_trouble, glyphs=self.glyphs)
-            for queue in shown
-        )
         paused = sum(queue.paused for queue in overview.queues)
         of_all = f" of {len(overview.queues)}" if self._words else ""
         table.set_title(f"Queues {len(shown)}{of_all}", f"{paused} paused" if paused else "")

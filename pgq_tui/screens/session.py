@@ -14,6 +14,7 @@ from pgq_tui.screens.journal import Journal
 from pgq_tui.screens.link import LinkMonitor
 from pgq_tui.view_model.attention import Attention, needs_attention
 from pgq_tui.view_model.dead_supervisors import without_supervisors
+from pgq_tui.view_model.queue_order import QueueOrder
 from pgq_tui.view_model.windows import DEFAULT_WINDOW
 
 INTERVALS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
@@ -37,6 +38,7 @@ class Session:
     attention: tuple[Attention, ...] = ()
     dead_supervisors: set[str] = field(default_factory=set)
     """Known here to be dead, while the database still waits for their heartbeats."""
+    queue_order: QueueOrder = field(default_factory=QueueOrder)
     scaling: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while the number of a pool is changed."""
     started_at: float = 0.0

@@ -84,15 +84,14 @@ def _state(record: JobRecord) -> str:
 def _live_facts(live: LiveJob, now: datetime, zone: tzinfo | None) -> list[Fact]:
     job = live.job
     facts = [
-        Fact("type", job.job_type),
-        Fact("queue", job.queue),
+        Fact("type", f"{job.job_type} in {job.queue}"),
         Fact("attempts", f"{job.attempts} of {job.max_attempts} spent"),
         Fact("created", f"{format_stamp(job.created_at, zone)}, {format_age(now - job.created_at)}"),
     ]
     if job.status == "running":
-        facts.append(Fact("worker", job.locked_by or "", Token.RUNNING))
-        if live.locked_at:
-            facts.append(Fact("running", format_duration(max((now - live.locked_at).total_seconds(), 0.0))))
+        for_seconds = max((now - live.locked_at).total_seconds(), 0.0) if live.locked_at else None
+        span = f", for {format_duration(for_seconds)}" if for_seconds is not None else ""
+        facts.append(Fact("worker", f"{job.locked_by or ''}{span}", Token.RUNNING))
         if live.cancel_requested:
             facts.append(Fact("asked", "to stop; its handler has to agree", Token.PAUSED))
     elif job.not_before > now:

@@ -58,8 +58,7 @@ def _facts(detail: DeadLetterDetail, now: datetime, zone: tzinfo | None) -> tupl
     facts = [
         Fact("error", letter.last_error[:_LONGEST_FACT], Token.FAILED),
         Fact("why", f"{why}, {letter.attempts} of {letter.max_attempts} attempts"),
-        Fact("job", f"{format_id(letter.original_job_id)} {letter.job_type or ''}".strip()),
-        Fact("queue", letter.queue),
+        Fact("job", f"{format_id(letter.original_job_id)} {letter.job_type or ''}".strip() + f" in {letter.queue}"),
         Fact("died", f"{format_stamp(letter.died_at, zone)}, {format_age(now - letter.died_at)}"),
     ]
     if letter.last_worker:

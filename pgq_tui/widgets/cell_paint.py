@@ -16,7 +16,15 @@ from pgq_tui.widgets.segments import text_segments
 
 
 def cell_segments(
-    text: Text, width: int, style: Style, over: Style, *, is_right: bool, console: Console, glyphs: Glyphs
+    text: Text,
+    width: int,
+    style: Style,
+    over: Style,
+    *,
+    is_right: bool,
+    console: Console,
+    glyphs: Glyphs,
+    gap: int = GAP,
 ) -> list[Segment]:
     """The text on `style` and under `over`, numbers at the right, the gap to the next column at the end."""
     used = text.cell_len
@@ -27,7 +35,7 @@ def cell_segments(
     before, after = (blank, "") if is_right else ("", blank)
     segments = [Segment(before, style + over)] if before else []
     segments += [Segment(piece, style + piece_style + over) for piece, piece_style, _ in text_segments(text, console)]
-    return [*segments, Segment(after + " " * GAP, style + over)]
+    return [*segments, Segment(after + " " * gap, style + over)]
 
 
 @lru_cache(maxsize=4_096)

@@ -180,8 +180,9 @@ class RowTable(DataTable[Text], Panel):
 
     def show_sort(self, column: str, *, is_descending: bool) -> None:
         """Say in the header by which column the rows came sorted."""
-        self._sorted_by = (column, is_descending)
-        self._lay_out_columns()
+        if self._sorted_by != (column, is_descending):
+            self._sorted_by = (column, is_descending)
+            self._lay_out_columns()
 
     def set_columns(self, columns: Sequence[TableColumn]) -> None:
         """Show other columns; `show_rows` with matching cells has to follow."""
@@ -368,7 +369,12 @@ class RowTable(DataTable[Text], Panel):
             text = self._data[self._row_locations.get_key(row_index)][column_key]  # type: ignore[index]  # as above
         is_right = self._laid_out[str(column_key.value)].is_right  # type: ignore[union-attr]  # as above
         console, glyphs = self.app.console, self.glyphs
-        return [cell_segments(text, width - GAP, style, post, is_right=is_right, console=console, glyphs=glyphs)]
+        # The sign of the order may stand in the gap: a label is not cut for it.
+        gap = 0 if row_index == _HEADER_ROW and text.cell_len > width - GAP else GAP
+        segments = cell_segments(
+            text, width - gap, style, post, is_right=is_right, console=console, glyphs=glyphs, gap=gap
+        )
+        return [segments]
 
 
 def _same_row(one: TableRow, other: TableRow) -> bool:

@@ -8,9 +8,12 @@ from typing import Any, TypeVar
 
 import pytest
 
+from pgq_tui.backend.protocol import PAGE_SIZE
 from pgq_tui.command_list import SCREENS
 from pgq_tui.pictures import Shop, busy_shop
+from pgq_tui.screens.journal import Outcome
 from pgq_tui.view_model.glyphs import ASCII
+from pgq_tui.widgets.row_table import RowTable
 from tests.console.stage import FakeBackend, console, screen_lines, settle, shows
 from tests.tui.stage import HOSTILE
 
@@ -140,6 +143,60 @@ async def test_a_payload_of_ten_megabytes_is_shown_in_part() -> None:
         await pilot.press("5")
 
         await shows(pilot, "payload 9.5 MB", "yyyy")
+
+
+async def test_toasts_and_the_status_line_show_hostile_text_to_the_letter() -> None:
+    words = "[/] [red]x[/red] [link=http://x]y[/link] :smile: {x} %s"
+    app = console(FakeBackend(), interval=5.0)
+
+    async with app.run_test(size=(160, 45), notifications=True) as pilot:
+        await shows(pilot, "live")
+        app.console_screen.report("act", Outcome(words))
+        await shows(pilot, words)
+        app.console_screen.report("act", Outcome("\x1b[2J\x1b]0;title\x07\x1b]52;c;eA==\x07" + words, is_failure=True))
+
+        await settle(pilot)
+        assert_harmless(screen_lines(app))
+        assert app.is_running
+
+
+async def test_bracketed_lines_of_a_worker_are_equal_in_view_and_copy() -> None:
+    lines = ['["a", 1, ["b"]]', "[info] x", "[2026-01-01] [worker-1] done [[/]]"]
+    backend = FakeBackend()
+    worker = next(one for one in backend.shop.workers if one.stopped_at is None)
+    backend.shop.output[worker.id] = "\n".join(lines)
+    app = console(backend)
+
+    async with app.run_test(size=(120, 36)) as pilot:
+        await pilot.press("6")
+        await shows(pilot, "pool images")
+        app.screen.query_one(RowTable).go_to(f"worker {worker.id}")
+        await shows(pilot, f"worker {worker.id}")
+        await pilot.press("l")
+        await shows(pilot, f"Output of {worker.id}", *lines)
+        await pilot.press("y")
+
+        await settle(pilot, until=lambda: app.clipboard == "\n".join(lines))
+
+
+async def test_fifty_thousand_dead_letters_are_paged_and_all_of_them_can_be_marked() -> None:
+    shop = busy_shop()
+    first = shop.letters[0]
+    shop.letters = [replace(first, view=replace(first.view, id=number)) for number in range(50_000, 0, -1)]
+    app = console(FakeBackend(shop), interval=5.0)
+
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("5")
+        await shows(pilot, "Dead letters 50.0k", "dead letter 50000")
+        table = app.screen.query_one(RowTable)
+        for _ in range(50):
+            await pilot.press("down")
+        assert table.cursor_key == "49950"
+        assert table.row_count == PAGE_SIZE
+
+        await pilot.press("A")
+
+        await shows(pilot, "50,000 marked")
 
 
 async def test_ids_beyond_two_to_the_53_are_shown_to_the_last_digit() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -179,6 +180,16 @@ def test_an_unreachable_database_is_waited_for_and_left_at_once(terminal: Termin
     terminal.wait_for("the database cannot be reached", "q quits")
     terminal.type("q")
     assert terminal.left() == 0
+
+
+def test_the_window_opens_at_once_though_the_database_never_answers(terminal: Terminal) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        terminal.run_console("--dsn", f"postgresql://nobody@127.0.0.1:{silent.getsockname()[1]}/nothing")
+
+        terminal.wait_for("loading", "Throughput", "quit")
+        terminal.type("q")
+
+        assert terminal.left() == 0
 
 
 def test_without_a_terminal_it_refuses_with_a_sentence() -> None:
