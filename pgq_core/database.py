@@ -125,6 +125,11 @@ def is_refusal_of_a_pooler(error: psycopg.Error) -> bool:
     return "unsupported startup parameter" in str(error)
 
 
+def is_pooled(conn: AsyncConnection[Any] | Connection[Any]) -> bool:
+    """Whether `connect` got this connection from a pooler: the next statement may meet another session."""
+    return conn.prepare_threshold is None
+
+
 def is_transient(error: BaseException) -> bool:
     """Whether the same call may succeed later: lost connection, failover, full disk, timeout, serialization failure."""
     if isinstance(error, DatabaseUnavailable):

@@ -11,7 +11,8 @@ from typing import Any
 import psycopg
 from psycopg import AsyncConnection, sql
 
-from pgq_core.database import connect
+from pgq_core.database import connect, is_pooled
+from pgq_core.logs import get_logger
 from pgq_core.queries import Queries
 
 PROBE_AFTER = 30.0
@@ -45,6 +46,7 @@ class Listener:
         self._activity = asyncio.Event()
         self._is_woken = False
         self._alive_at = 0.0
+        self._has_said_it_is_deaf = False
 
     async def connection(self) -> AsyncConnection[Any]:
         """The open, listening connection. Raises DatabaseUnavailable when there is none to be had."""
@@ -94,6 +96,11 @@ class Listener:
         except BaseException:
             await conn.close()
             raise
+        if is_pooled(conn) and not self._has_said_it_is_deaf:
+            self._has_said_it_is_deaf = True
+            get_logger("pgq.listener").warning(
+                "notifications_are_off", reason="a connection pooler is in between: jobs are found by polling alone"
+            )
         self._alive_at = time.monotonic()
         return conn
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import psycopg
 from psycopg import AsyncConnection, sql
 
-from pgq_core.database import first_line
+from pgq_core.database import first_line, is_pooled
 from pgq_core.maintenance.duty import Duty
 from pgq_core.maintenance.leadership import Leadership
 from pgq_core.queries import Queries
@@ -43,6 +43,9 @@ class ExpiredPartitions(Duty):
         expired = await self._queries.list_expired_partitions(kept=self._kept).fetch_all(conn)
         if not expired:
             return
+        if is_pooled(conn):  # a session's lock_timeout would be left to somebody else's statements there
+            await self._drop_by_the_owners_rights(conn)
+            return
         await self._queries.prepare_drop(milliseconds=LOCK_LIMIT_MS).execute(conn)
         try:
             for partition in expired:
@@ -64,7 +67,7 @@ class ExpiredPartitions(Duty):
         self._logger.info("partition_dropped", partition=partition.name)
 
     async def _drop_by_the_owners_rights(self, conn: AsyncConnection[Any]) -> None:
-        """For a role that does not own the tables: one partition a turn, its lock on job_runs held for a moment."""
+        """For who does not own the tables, or a pooler is before: one a turn, job_runs is locked for a moment."""
         try:
             name = await self._queries.drop_run_partition(kept=self._kept).fetch_one(conn)
             if name:
