@@ -1,0 +1,55 @@
+"""How log lines look: one line each, whatever text is in them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import logging, sys
+from pgq_core.logs import configure_logs, get_logger
+
+log = configure_logs(format=sys.argv[1], level="info")
+logger = get_logger("pgq.test", worker_id="w")
+logger.debug("too small")
+logger.info("job_dead", error="a\\nb\\x1b[31m\\u202e" + chr(0xD800), job_id=2**70, nothing=None)
+logger.info("long", error="x" * 100_000)
+logging.getLogger("theirs").warning("of %s", "another library")
+try:
+    1 / 0
+except ZeroDivisionError:
+    logger.exception("broken")
+log.close()
+"""
+
+
+def lines_of(form: str) -> list[str]:
+    done = subprocess.run([sys.executable, "-c", PROGRAM, form], capture_output=True, timeout=60, check=True)
+    return done.stderr.decode("utf-8").splitlines()
+
+
+def test_json_lines_are_json_whatever_is_in_them() -> None:
+    lines = [json.loads(line) for line in lines_of("json")]
+
+    assert [line["event"] for line in lines] == ["job_dead", "long", "of another library", "broken"]
+    assert [line["level"] for line in lines] == ["info", "info", "warning", "error"]
+    assert lines[0]["error"].startswith("a\nb\x1b[31m")
+    assert lines[0]["job_id"] == 2**70
+    assert "nothing" not in lines[0]
+    assert len(lines[1]["error"]) < 2100
+    assert lines[2]["component"] == "theirs"
+    assert "ZeroDivisionError" in lines[3]["exception"]
+    assert all(line["timestamp"].endswith("Z") for line in lines)
+
+
+@pytest.mark.parametrize("control", ["\x1b", "\u202e", "\n"])
+def test_lines_for_people_let_no_control_through(control: str) -> None:
+    lines = lines_of("text")
+
+    assert len(lines) == 4
+    assert control not in lines[0]
+    assert " info    job_dead worker_id=w " in lines[0]
+    assert ' warning "of another library"' in lines[2]
