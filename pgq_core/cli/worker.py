@@ -9,14 +9,12 @@ import typer
 from pgq_core.cli.given import settings_of
 from pgq_core.cli.groups import new_command
 from pgq_core.errors import ReadOnlyRefused
+from pgq_core.foreground import ForegroundOrders, become_foreground, run_foreground
 from pgq_core.logs import configure_logs
-from pgq_core.maintenance import Maintenance
-from pgq_core.metrics import metrics_server
-from pgq_core.metrics.starting import LOOPBACK
+from pgq_core.plain_settings import plain
 from pgq_core.runtime import use_database
-from pgq_core.service import Service
-from pgq_core.worker import WorkerOptions, run_worker
 
+LOOPBACK = "127.0.0.1"
 app = new_command()
 
 
@@ -61,12 +59,21 @@ def worker(
     )
     if settings.read_only:
         raise ReadOnlyRefused
-    configure_logs(format=settings.log_format, level=settings.log_level)
+    log = configure_logs(format=settings.log_format, level=settings.log_level)
     with use_database(settings) as database:
-        settings = settings.model_copy(update={"dsn": database.dsn, "db_schema": database.schema})
-        options = WorkerOptions(settings=settings, apps=tuple(apps), pool=pool, burst=burst, reload=reload)
-        services: list[Service] = [] if no_maintenance else [Maintenance(settings)]
-        if metrics_port is not None:
-            services.append(metrics_server(settings, metrics_port, host=metrics_host))
-        code = run_worker(options, services=services)
+        orders = ForegroundOrders(
+            settings=plain(settings.model_copy(update={"dsn": database.dsn, "db_schema": database.schema})),
+            apps=tuple(apps),
+            pool=pool,
+            burst=burst,
+            reload=reload,
+            with_maintenance=not no_maintenance,
+            metrics_port=metrics_port,
+            metrics_host=metrics_host,
+        )
+        if not database.is_embedded:
+            log.close()
+            become_foreground(orders)
+        # The lease on the embedded server is held by this very process.
+        code = run_foreground(orders)
     raise typer.Exit(code)

@@ -23,20 +23,23 @@ import dataclasses
 import json
 import math
 import re
+import sys
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from json.encoder import encode_basestring
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeGuard
 from uuid import UUID
 
 import orjson
-from pydantic import BaseModel
 
 from pgq_core.domain.job import JSON
 from pgq_core.domain.text import storable
 from pgq_core.errors import InvalidPayload
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 MAX_DEPTH: Final = 200
 """Far below what PostgreSQL's stack and Python's parser can take."""
@@ -160,11 +163,17 @@ def _simpler(value: object) -> object:
             return _duration(value)
         case UUID():
             return str(value)
-        case BaseModel():
+        case _ if _is_model(value):
             return value.model_dump(mode="json", by_alias=True)
         case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
             return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     raise TypeError(_refusal(value))
+
+
+def _is_model(value: object) -> TypeGuard[BaseModel]:
+    """Of pydantic, which is not imported for this: where nobody has, nothing can be one of its models."""
+    pydantic = sys.modules.get("pydantic")
+    return pydantic is not None and isinstance(value, pydantic.BaseModel)
 
 
 def _duration(value: timedelta) -> str:

@@ -7,9 +7,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Generic, ParamSpec, Protocol, TypeAlias, TypedDict, TypeVar, Unpack
-
-from pydantic import TypeAdapter, ValidationError
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeAlias, TypedDict, TypeVar, Unpack
 
 from pgq_core.domain.enqueue import checked_delay
 from pgq_core.domain.job import JSON, Job
@@ -17,6 +15,9 @@ from pgq_core.domain.payload import MAX_BYTES, Unreadable, copied, encode
 from pgq_core.domain.retry import RetryPolicy
 from pgq_core.errors import MalformedData
 from pgq_core.handlers.signature import is_coroutine_function, place_of
+
+if TYPE_CHECKING:  # imported where a handler has a model: a worker without any is 10 MB smaller
+    from pydantic import TypeAdapter, ValidationError
 
 _log = logging.getLogger(__name__)
 
@@ -148,11 +149,17 @@ class Handler(Generic[P, R]):
 
     @functools.cached_property
     def _adapter(self) -> TypeAdapter[Any] | None:
-        return None if self.model is None else TypeAdapter(self.model)
+        if self.model is None:
+            return None
+        from pydantic import TypeAdapter
+
+        return TypeAdapter(self.model)
 
     def _validated(self, text: bytes) -> object:
         if self._adapter is None:
             raise TypeError(f"{self!r} has no model")
+        from pydantic import ValidationError
+
         try:
             return self._adapter.validate_json(text)
         except ValidationError as error:

@@ -17,9 +17,9 @@ from pgq_core.domain.health import LoopHealth, encode_loops
 from pgq_core.errors import DatabaseUnavailable
 from pgq_core.logs import get_logger
 from pgq_core.maintenance.stepped_clock import ClockWatch
+from pgq_core.plain_settings import AnySettings
 from pgq_core.queries import Queries
 from pgq_core.service import Pauses
-from pgq_core.settings import Settings
 
 LEASE_NAME: Final = "maintenance"
 CALL_LIMIT: Final = 60.0
@@ -28,7 +28,7 @@ CALL_LIMIT: Final = 60.0
 class Leadership:
     """Lends the maintenance connection to one duty at a time, while the lease is ours; a follower keeps none open."""
 
-    def __init__(self, settings: Settings, *, loops: Callable[[], Iterable[LoopHealth]] = tuple) -> None:
+    def __init__(self, settings: AnySettings, *, loops: Callable[[], Iterable[LoopHealth]] = tuple) -> None:
         """`loops`: what is written down with the lease."""
         self._loops = loops
         self.patience = 2 * settings.stale_limit

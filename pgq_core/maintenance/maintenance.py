@@ -23,9 +23,9 @@ from pgq_core.maintenance.reaper import Reaper
 from pgq_core.maintenance.retention import Retention
 from pgq_core.maintenance.stats import StatsRollup
 from pgq_core.migrate import check_schema
+from pgq_core.plain_settings import AnySettings
 from pgq_core.queries import Queries
 from pgq_core.service import ServiceHealth, loops_of
-from pgq_core.settings import Settings
 
 SLOW: Final = 60.0
 HOURLY: Final = 3600.0
@@ -37,7 +37,7 @@ _DATABASE: Final = 3
 class Maintenance:
     """Runs in any number of processes; one of them leads, the others stand by."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: AnySettings) -> None:
         queries = Queries(settings.db_schema)
         random = Random()  # noqa: S311 - draws retry delays
         lead = self._leadership = Leadership(settings, loops=lambda: self.loops())  # noqa: PLW0108 - the duties come last
@@ -94,7 +94,7 @@ class Maintenance:
         return {duty.name: duty.health() for duty in self.duties}
 
 
-def run_maintenance(settings: Settings) -> int:
+def run_maintenance(settings: AnySettings) -> int:
     """`pgq-core maintain`: the duties as a process of their own, until it is stopped. Answers the exit code."""
     log = configure_logs(format=settings.log_format, level=settings.log_level)
     try:
@@ -112,7 +112,7 @@ def run_maintenance(settings: Settings) -> int:
     return _DONE
 
 
-async def _run_until_signal(settings: Settings) -> None:
+async def _run_until_signal(settings: AnySettings) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):

@@ -9,7 +9,7 @@ from prometheus_client import start_http_server
 from pgq_core.domain.health import LoopHealth
 from pgq_core.errors import InvalidSettings
 from pgq_core.metrics.service import INTERVAL, MetricsService
-from pgq_core.settings import Settings
+from pgq_core.plain_settings import AnySettings
 
 
 class MetricsServer:
@@ -18,7 +18,7 @@ class MetricsServer:
     Takes the port at once, and raises InvalidSettings when it cannot be had.
     """
 
-    def __init__(self, settings: Settings, port: int, *, host: str, interval: float = INTERVAL) -> None:
+    def __init__(self, settings: AnySettings, port: int, *, host: str, interval: float = INTERVAL) -> None:
         self._service = MetricsService(settings, interval=interval)
         try:
             self._server, self._thread = start_http_server(port, addr=host, registry=self._service.registry)

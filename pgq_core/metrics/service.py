@@ -17,9 +17,9 @@ from pgq_core.metrics.exposition import families, health_families
 from pgq_core.metrics.figures import Reading
 from pgq_core.metrics.reader import MetricsReader
 from pgq_core.metrics.totals import BASE_EVERY
+from pgq_core.plain_settings import AnySettings
 from pgq_core.queries import Queries
 from pgq_core.service import PeriodicService
-from pgq_core.settings import Settings
 
 INTERVAL: Final = 5.0
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -31,7 +31,7 @@ class MetricsService(PeriodicService):
 
     name = "metrics"
 
-    def __init__(self, settings: Settings, *, interval: float = INTERVAL, base_every: float = BASE_EVERY) -> None:
+    def __init__(self, settings: AnySettings, *, interval: float = INTERVAL, base_every: float = BASE_EVERY) -> None:
         super().__init__(interval=interval)
         self._dsn = settings.dsn or ""
         self._reader = MetricsReader(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pgq_core.errors import InvalidSettings
+from pgq_core.plain_settings import AnySettings
 from pgq_core.service import Service
-from pgq_core.settings import Settings
 
 LOOPBACK = "127.0.0.1"
 
 
-def metrics_server(settings: Settings, port: int, *, host: str = LOOPBACK) -> Service:
+def metrics_server(settings: AnySettings, port: int, *, host: str = LOOPBACK) -> Service:
     """A service that answers `/metrics` on a port of its own, taken now.
 
     Raises InvalidSettings when the port cannot be had, or the packages of the extra `api` are missing.

@@ -12,6 +12,7 @@ import socket
 import time
 import uuid
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from importlib.metadata import version
 from random import Random
 from typing import Any, Final
@@ -21,10 +22,10 @@ from psycopg import AsyncConnection
 from pgq_core.domain.health import LoopHealth, turn_limit
 from pgq_core.listener import Listener
 from pgq_core.logs import get_logger
+from pgq_core.plain_settings import AnySettings, plain
 from pgq_core.queries import Queries
 from pgq_core.queries.upkeep import BeatRow
 from pgq_core.service import Pauses
-from pgq_core.settings import Settings
 from pgq_core.worker.burial import Burial
 from pgq_core.worker.child import Child
 from pgq_core.worker.clock import machine_ns
@@ -51,7 +52,7 @@ class Keeper:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: AnySettings,
         *,
         host: str | None = None,
         on_event: EventSink | None = None,
@@ -60,7 +61,7 @@ class Keeper:
         random: Random | None = None,
     ) -> None:
         """`loops`: others of this process, told of with each worker's beat."""
-        self._settings = settings
+        self._settings = plain(settings)
         self._loops_beside = loops
         self._watched_at = time.monotonic()
         self._host = host or socket.gethostname()
@@ -202,7 +203,7 @@ class Keeper:
             queues=spec.queues,
             concurrency=spec.concurrency,
             burst=spec.burst,
-            settings=self._settings.model_copy(update={"grace": self._grace_of(handle)}),
+            settings=replace(self._settings, grace=self._grace_of(handle)),
             report_descriptor=-1,
             marks_descriptor=handle.marks.descriptor,
         )

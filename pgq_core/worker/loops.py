@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pgq_core.domain.health import LoopHealth, turn_limit
-from pgq_core.settings import Settings
+from pgq_core.plain_settings import AnySettings
 from pgq_core.worker.handle import RunnerHandle, RunnerState
 from pgq_core.worker.marks import ANNOUNCE_EVERY, TEND_EVERY, Marks, Turn
 
 
-def runner_loops(handle: RunnerHandle, settings: Settings) -> Iterator[LoopHealth]:
+def runner_loops(handle: RunnerHandle, settings: AnySettings) -> Iterator[LoopHealth]:
     """Nothing before it is ready. One that drains claims and announces no more."""
     if handle.state is RunnerState.RUNNING:
         yield _loop(handle.marks, Turn.CLAIM, settings, every=settings.poll)
@@ -21,5 +21,5 @@ def runner_loops(handle: RunnerHandle, settings: Settings) -> Iterator[LoopHealt
         yield _loop(handle.marks, Turn.WATCHDOG, settings, every=TEND_EVERY)
 
 
-def _loop(marks: Marks, turn: Turn, settings: Settings, *, every: float) -> LoopHealth:
+def _loop(marks: Marks, turn: Turn, settings: AnySettings, *, every: float) -> LoopHealth:
     return LoopHealth(turn.name.lower(), marks.turn_age(turn), turn_limit(every, least=settings.stale_limit))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pgq_core.settings import Settings
+from pgq_core.plain_settings import AnySettings
 from pgq_core.worker.spec import RunnerSpec
 
 
@@ -12,7 +12,7 @@ from pgq_core.worker.spec import RunnerSpec
 class WorkerOptions:
     """`settings.dsn` is resolved: an address, not None."""
 
-    settings: Settings
+    settings: AnySettings
     apps: tuple[str, ...]
     pool: str | None = None
     burst: bool = False

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from enum import IntEnum, StrEnum
 from typing import Any
 
-from pgq_core.settings import Settings
+from pgq_core.plain_settings import AnySettings, PlainSettings, plain
 
 ORDERS_VARIABLE = "PGQ_RUNNER_ORDERS"
 """Names the descriptor on which the orders wait; its end of file means that the keeper is gone."""
@@ -59,19 +59,19 @@ class RunnerOrders:
     queues: tuple[str, ...]
     concurrency: int
     burst: bool
-    settings: Settings
+    settings: AnySettings
     report_descriptor: int
     marks_descriptor: int
 
     def encode(self) -> bytes:
         values: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
-        values["settings"] = self.settings.model_dump(mode="json")
+        values["settings"] = asdict(plain(self.settings))
         return json.dumps(values).encode() + b"\n"
 
     @classmethod
     def decode(cls, line: bytes) -> RunnerOrders:
         values = json.loads(line)
-        values["settings"] = Settings(**values["settings"])
+        values["settings"] = PlainSettings.from_json(values["settings"])
         values["apps"] = tuple(values["apps"])
         values["queues"] = tuple(values["queues"])
         return cls(**values)
