@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -11,8 +12,9 @@ import pytest
 from pydantic import BaseModel
 
 from tests.api.rows import announce, bury
-from tests.api.server import faulty_fields, is_problem
+from tests.api.server import api_on, faulty_fields, is_problem
 from tests.support.queue_database import QueueDatabase
+from tests.support.waiting import eventually
 
 
 class Line(BaseModel):
@@ -217,3 +219,24 @@ def test_cancelling_ends_a_job_asks_a_running_one_and_leaves_an_ended_one(
     assert (again.status_code, again.json()["answer"], again.json()["operation_id"]) == (200, "ended", None)
     audit = database.all("SELECT operator, action FROM operations ORDER BY id")
     assert audit == [{"operator": "ops@test", "action": "cancel"}] * 2
+
+
+def test_payloads_are_never_logged(tmp_path: Path, api_dsn: str, database: QueueDatabase) -> None:
+    """Neither of jobs that are taken, nor of those that are refused, nor at the most talkative level."""
+    announce(database, "mail", {"type": "object", "required": ["to"], "additionalProperties": {"type": "integer"}})
+    secret = "open sesame"
+    bodies: list[dict[str, object]] = [
+        {"type": "mail", "data": {"to": 1}, "idempotency_key": "k"},
+        {"type": "mail", "data": {"to": 2}, "idempotency_key": "k"},
+        {"type": "mail", "data": {"to": secret}},
+        {"type": "mail", "data": secret, "priority": secret},
+        {"type": "mail", "data": {"to": 3, "secret": "\x00" + secret}},
+    ]
+    with api_on(api_dsn, tmp_path, PGQ_LOG_LEVEL="debug") as server:
+        answers = [httpx.post(f"{server.url}/jobs", verify=False, json=body, timeout=30) for body in bodies]
+        told = eventually(lambda: server.events("http_request")[-len(bodies) :])
+
+    assert [answer.status_code for answer in answers] == [201, 409, 422, 422, 422]
+    assert told
+    assert secret not in server.log.read_text(errors="replace")
+    assert not any(secret in answer.text for answer in answers)

@@ -50,6 +50,7 @@ class Script:
     outage: float
 
 
+SECRET = "open sesame"
 SHORT = Script(jobs=120, workers=2, restarts=1, seconds=0.0, outage=0.0)
 LONG = Script(jobs=10_000, workers=3, restarts=3, seconds=600.0, outage=8.0)
 
@@ -66,7 +67,14 @@ class Worker:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "pgq_core.cli", "worker", *options],
                 cwd=ROOT,
-                env={**os.environ, **FAST, "DATABASE_URL": dsn, "PGQ_LOG_JOBS": "all", "PGQ_GRACE": "0.1"},
+                env={
+                    **os.environ,
+                    **FAST,
+                    "DATABASE_URL": dsn,
+                    "PGQ_LOG_JOBS": "all",
+                    "PGQ_LOG_LEVEL": "debug",
+                    "PGQ_GRACE": "0.1",
+                },
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -142,7 +150,7 @@ class Play:
             queue.enqueue("good", {"n": 0}, queue="later", delay=3600)
             for chunk in range(chunks):
                 for n in range(number * chunk // chunks, number * (chunk + 1) // chunks):
-                    queue.enqueue(self._rng.choice(KINDS), {"n": n}, queue=self._rng.choice(QUEUES))
+                    queue.enqueue(self._rng.choice(KINDS), {"n": n, "password": SECRET}, queue=self._rng.choice(QUEUES))
                 ahead = over * (chunk + 1) / chunks - (time.monotonic() - began_at)
                 time.sleep(max(0.0, ahead))
 
@@ -276,6 +284,7 @@ def assert_every_retry_has_its_line(play: Play, database: QueueDatabase) -> None
     for worker in play.stopped:
         workers |= {line["worker_id"] for line in worker.lines("worker_ready")}
         said |= {(line["job_id"], line["attempt"]): line for line in worker.lines("job_retried")}
+        assert SECRET not in worker.log.read_text(errors="replace")
     runs = database.all(
         "SELECT job_id, attempt, error, queue, job_type FROM job_runs "
         "WHERE outcome = 'retried' AND worker_id = ANY(%s)",
