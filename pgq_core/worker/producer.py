@@ -36,6 +36,8 @@ FIRST_PAUSES: Final = (0.005, 0.02, 0.1)
 STILL_AWAKE: Final = 0.05
 """Seconds that a busy worker goes on being notified: light load would else write its wish again for every job."""
 PROMOTED_AT_ONCE: Final = 1000
+TOGETHER: Final = 0.2
+"""Of the poll interval: what is due so soon is done in the turn that goes on, instead of waking us once more."""
 COUNT_EVERY: Final = 10.0
 """Seconds between two comparisons of what we hold with what the table says we hold."""
 
@@ -84,7 +86,11 @@ class Producer:
         self._dry_turns = 0
         """Claims in a row that found nothing."""
         self._hears_of_jobs = False
+        self._is_prompted = False
+        """Somebody has just told us of jobs: they come before everything that is only due."""
         self._promote_at = 0.0
+        self._may_promote_early = True
+        """Whether that time is only the poll's, and not the one a job is due at."""
         self._look_at = 0.0
         self._count_at = time.monotonic() + COUNT_EVERY
         self._unknown: set[tuple[int, int]] = set()
@@ -102,6 +108,7 @@ class Producer:
         at = time.monotonic() + seconds
         if at < self._promote_at:
             self._promote_at = at
+            self._may_promote_early = False
             self._listener.wake()
 
     def stop(self) -> None:
@@ -133,10 +140,13 @@ class Producer:
     async def _turn(self, conn: AsyncConnection[Any]) -> float:
         """Everything that is due now; answers how long to rest."""
         now = time.monotonic()
-        if now >= self._look_at:
-            await self._look_around(conn, now)
-        if now >= self._promote_at:
-            await self._promote(conn)
+        is_prompted, self._is_prompted = self._is_prompted, False
+        if not is_prompted:
+            soon = now + self._poll * TOGETHER
+            if soon >= self._look_at:
+                await self._look_around(conn, now)
+            if (soon if self._may_promote_early else now) >= self._promote_at:
+                await self._promote(conn)
         wanted = self._wanted(now)
         if wanted > 0:
             return await self._claim(conn, wanted)
@@ -150,7 +160,7 @@ class Producer:
         self._executor.low_water = -1
         if "jobs" in words:
             self._dry_turns = 0
-            self._hears_of_jobs = True
+            self._hears_of_jobs = self._is_prompted = True
         if "cancel" in words:
             self._look_at = 0.0
 
@@ -290,6 +300,7 @@ class Producer:
         if row is None:
             return False
         rest = self._poll if row.next_due_in is None else min(max(row.next_due_in, 0.001), self._poll)
+        self._may_promote_early = rest == self._poll
         self._promote_at = time.monotonic() + (0.0 if row.promoted >= PROMOTED_AT_ONCE else rest)
         if row.promoted:
             self._dry_turns = 0

@@ -106,6 +106,10 @@ class CountingDatabase:
             OWN_NAME,
         )
 
+    def waiting(self) -> int:
+        """Workers that sleep and want to be woken."""
+        return self._value("SELECT count(*)::int FROM worker_waits WHERE waiting")
+
     def _value(self, statement: str, *parameters: object) -> int:
         row = self._conn.execute(statement, parameters).fetchone()
         assert row is not None
