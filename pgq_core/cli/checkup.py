@@ -75,6 +75,7 @@ def _findings(settings: Settings, database: Database, conn: Connection[Any]) -> 
     yield _search_path(queries, conn, database)
     yield _rights(health, database)
     yield _read_only(server)
+    yield _durability(health)
     yield _pooler(health, conn)
     yield _clock(health, host_clock)
     yield _vacuum(server, health)
@@ -133,6 +134,13 @@ def _read_only(server: ServerRow) -> Finding:
             "writable", Verdict.WARN, "this server takes no writes (a standby?)", "use the primary's address"
         )
     return Finding("writable", Verdict.OK, "takes writes")
+
+
+def _durability(health: HealthRow) -> Finding:
+    if not health.forgetful_settings:
+        return Finding("durability", Verdict.OK, "commits wait for the disk")
+    off = ", ".join(f"{name} = off" for name in health.forgetful_settings)
+    return Finding("durability", Verdict.WARN, f"{off}: a crash may lose accepted jobs", "switch it on for the queue")
 
 
 def _pooler(health: HealthRow, conn: Connection[Any]) -> Finding:

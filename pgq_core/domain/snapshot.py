@@ -322,7 +322,7 @@ class DeadGroup:
 
 @dataclass(frozen=True, slots=True)
 class ServerView:
-    """The database as the console's header shows it."""
+    """The database as the console's header shows it. `waits_for_disk`: a commit that was answered survives a crash."""
 
     version: str
     database: str
@@ -330,6 +330,7 @@ class ServerView:
     host: str
     ping: float
     is_read_only: bool
+    waits_for_disk: bool = True
 
 
 @dataclass(frozen=True, slots=True)

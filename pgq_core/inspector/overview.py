@@ -111,4 +111,5 @@ def _server_view(server: ServerRow, conn: AsyncConnection[Any], ping: float) -> 
         host=conn.info.host,
         ping=ping,
         is_read_only=server.is_read_only,
+        waits_for_disk=server.waits_for_disk,
     )

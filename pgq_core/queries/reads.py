@@ -21,6 +21,7 @@ class ServerRow:
     database: str
     user: str
     is_read_only: bool
+    waits_for_disk: bool
     inserted_total: int | None
     holder_age: float | None
     holder: str | None
@@ -173,13 +174,17 @@ class DutyRow:
 
 @dataclass(frozen=True, slots=True)
 class HealthRow:
-    """`missing_rights` as "PRIVILEGE table"; `days_ahead`: days from today on that have a partition for their runs."""
+    """`missing_rights` as "PRIVILEGE table"; `days_ahead`: days from today on that have a partition for their runs.
+
+    `forgetful_settings` are off, so that a crash may lose commits.
+    """
 
     clock: float
     backend_pid: int
     server_version: int
     max_connections: int
     connections: int
+    forgetful_settings: list[str]
     missing_rights: list[str]
     live_rows: int
     dead_rows: int

@@ -54,6 +54,12 @@ def _read_only_server(view: Overview) -> Iterator[Attention]:
         yield Attention("read-only", Severity.CRITICAL, "database", text, "dash")
 
 
+def _forgetful_server(view: Overview) -> Iterator[Attention]:
+    if not view.server.waits_for_disk:
+        text = "synchronous_commit is off: a crash may lose accepted jobs"
+        yield Attention("forgetful", Severity.WARNING, "database", text, "dash")
+
+
 def _failing_queues(view: Overview) -> Iterator[Attention]:
     for queue in view.queues:
         share = queue.failure_share
@@ -219,6 +225,7 @@ def _jobs(count: Count) -> str:
 
 _RULES: Sequence[Callable[[Overview], Iterator[Attention]]] = (
     _read_only_server,
+    _forgetful_server,
     _crash_looping_pools,
     _failing_queues,
     _unserved_queues,

@@ -14,11 +14,16 @@ from psycopg import sql
 from structlog.testing import capture_logs
 
 from pgq_core import JobQueue
+from pgq_core.cli.checkup import check_up
+from pgq_core.database import connect
 from pgq_core.handlers import Registry
+from pgq_core.inspector import Inspector
 from pgq_core.maintenance import Maintenance
 from pgq_core.queries import Queries
+from pgq_core.runtime import Database
 from pgq_core.settings import load_settings
 from pgq_core.sql import composed_query, query_names
+from pgq_tui.view_model.attention import needs_attention
 from tests.catalogue.rows import add_running, add_worker
 from tests.console.network import Network
 from tests.schema.roles import dsn_of, new_role
@@ -223,3 +228,19 @@ async def test_finish_and_enqueue_tell_nobody_and_a_statement_of_many_tells_once
 
     assert nobody == []
     assert [word for word in one if re.fullmatch("jobs", word)] == ["jobs"]
+
+
+async def test_server_that_may_forget_accepted_jobs_is_named(database: QueueDatabase, queries: Queries) -> None:
+    database_name = database.value("SELECT current_database()")
+    database.run(f"ALTER DATABASE {database_name} SET synchronous_commit = off")
+    try:
+        async with await connect(database.dsn, application_name="test") as conn:
+            view = await Inspector(queries).overview(conn)
+        findings = check_up(load_settings(dsn=database.dsn), Database(database.dsn, "pgq_core", is_embedded=False))
+    finally:
+        database.run(f"ALTER DATABASE {database_name} RESET synchronous_commit")
+
+    (attention,) = [found for found in needs_attention(view) if found.key == "forgetful"]
+    assert attention.text == "synchronous_commit is off: a crash may lose accepted jobs"
+    (finding,) = [finding for finding in findings if finding.check == "durability"]
+    assert "synchronous_commit = off" in finding.detail

@@ -4,6 +4,9 @@ SELECT extract(epoch FROM clock_timestamp())::double precision AS clock,
        current_setting('server_version_num')::int AS server_version,
        current_setting('max_connections')::int AS max_connections,
        (SELECT count(*)::int FROM pg_stat_activity) AS connections,
+       ARRAY(SELECT name
+               FROM unnest(ARRAY['fsync', 'full_page_writes', 'synchronous_commit']) AS t(name)
+              WHERE current_setting(name) = 'off') AS forgetful_settings,
        ARRAY(SELECT format('%%s %%s', privilege, relation)
                FROM unnest(ARRAY['jobs', 'dead_letter_jobs', 'job_runs', 'job_keys', 'job_stats', 'workers', 'queues', 'operations'])
                     AS t(relation),

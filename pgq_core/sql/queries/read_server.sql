@@ -9,6 +9,7 @@ SELECT now() AS taken_at,
                                        WHERE name = 'default_transaction_read_only'
                                          AND setting = 'on'
                                          AND source <> 'client') AS is_read_only,
+       current_setting('synchronous_commit') <> 'off' AS waits_for_disk,
        CASE WHEN has_sequence_privilege(ids.sequence, 'USAGE, SELECT') THEN pg_sequence_last_value(ids.sequence) END AS inserted_total,
        holder.age AS holder_age,
        holder.name AS holder
