@@ -21,7 +21,7 @@ from textual.command import Provider
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
-from pgq_core.errors import PgqError
+from pgq_core.errors import DatabaseUnavailable, PgqError
 from pgq_tui.command_line import CommandLineError, parse_command
 from pgq_tui.crash import write_crash_log
 from pgq_tui.messages import CommandTyped, GoTo
@@ -54,6 +54,7 @@ SCREEN_TYPES: dict[str, type[ConsoleScreen]] = {
     screen.ID: screen for screen in (DashScreen, QueuesScreen, JobsScreen, RunsScreen, DeadScreen, WorkersScreen)
 }
 LONGEST_WAIT_TO_LEAVE = 1.5
+BRING_UP_AGAIN = 3.0
 STYLESHEETS: list[str | PurePath] = [f"tcss/{name}.tcss" for name in ("console", "dash", "queues", "runs", "dead")]
 
 
@@ -109,13 +110,22 @@ class PgqApp(App[int]):
     async def _bring_up_workers(self, bring_up: Callable[[], Awaitable[LocalWorkers | None]]) -> None:
         """After the window is there: a supervisor takes a moment to come up."""
         try:
-            self._local_workers = await bring_up()
+            self._local_workers = await self._brought_up(bring_up)
         except (PgqError, OSError) as error:
             self._report_workers(str(error), is_failure=True)
         finally:
             self._is_brought_up.set()
         if self._local_workers is not None:
             await self._keep_workers(self._local_workers, bring_up)
+
+    async def _brought_up(self, bring_up: Callable[[], Awaitable[LocalWorkers | None]]) -> LocalWorkers | None:
+        """A database that is away is waited for, as the screens do; its red line says all there is to say."""
+        while True:
+            try:
+                return await bring_up()
+            except DatabaseUnavailable:
+                self._is_brought_up.set()
+                await asyncio.sleep(BRING_UP_AGAIN)
 
     async def _keep_workers(
         self, workers: LocalWorkers, bring_up: Callable[[], Awaitable[LocalWorkers | None]]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from pgq_core.runtime import Database
 from pgq_core.settings import Settings
@@ -25,15 +27,19 @@ PATIENCE = 5.0
 """Seconds beyond the grace of its workers until a supervisor that was asked to stop is left alone."""
 
 
-async def bring_up_workers(settings: Settings, database: Database) -> LocalWorkers | None:
+async def bring_up_workers(
+    settings: Settings, given: Database, find_schema: Callable[[], Awaitable[str]]
+) -> LocalWorkers | None:
     """The supervisor started here; None when this host has no pools, or another one keeps them already.
 
+    `find_schema` asks the database, which nobody does for a host without pools.
     Raises InvalidSettings for a pools file with faults, SupervisorNotStarted, DatabaseUnavailable.
     """
     try:
         pools = await asyncio.to_thread(load_pools, default_pools_file())
     except PoolsFileMissing:
         return None
+    database = replace(given, schema=await find_schema())
     embedded = EmbeddedName() if database.is_embedded else None
     with_address = settings.model_copy(update={"dsn": database.dsn, "db_schema": database.schema})
     options = SupervisorOptions(settings=with_address, pools=pools, embedded=embedded)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from pgq_core.domain.masking import Mask
@@ -90,7 +90,7 @@ def opened_database(options: ConsoleOptions) -> Iterator[Opened]:
         address = "embedded" if database.is_embedded else shown_address(database.dsn)
 
         async def bring_up(find_schema: Callable[[], Awaitable[str]]) -> LocalWorkers | None:
-            return await bring_up_workers(settings, replace(database, schema=await find_schema()))
+            return await bring_up_workers(settings, database, find_schema)
 
         yield Opened(settings, database, address, options.context, None if settings.read_only else bring_up)
 

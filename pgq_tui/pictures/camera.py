@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from textual.widgets import Input
+
 from pgq_tui.app import PgqApp
 from pgq_tui.command_list import SCREENS
 from pgq_tui.pictures.shop_backend import ShopBackend
@@ -69,6 +71,9 @@ async def draw(shot: Shot, size: tuple[int, int]) -> str:
         for key in shot.keys:
             await pilot.press(key)
             await pilot.pause(_SETTLE)
+        for field in app.screen.query(Input):
+            field.cursor_blink = False  # half of the time it would not be there
+        await pilot.pause(_SETTLE)
         return portable(app.export_screenshot(title="pgq-tui"))
 
 

@@ -146,7 +146,10 @@ class DashScreen(QueueList, ScaleFlow):
         overview = self.session.overview
         if overview is None:
             return ""
-        return f"PostgreSQL {overview.server.version} · {plural(len(overview.queues), 'queue')}"
+        found = self.session.attention
+        is_cut = len(found) > self.query_one("#attention").size.height > 0
+        more = f"{len(found)} need attention, tab goes there · " if is_cut else ""
+        return f"{more}PostgreSQL {overview.server.version} · {plural(len(overview.queues), 'queue')}"
 
     def is_usable(self, command: Command) -> bool:
         if command.id in {"scale_up", "scale_down"}:

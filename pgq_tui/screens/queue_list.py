@@ -19,7 +19,7 @@ class QueueList(PauseFlow):
         """Fill the table, sorted."""
         table, order = self.query_one("#queues", RowTable), self.session.queue_order
         in_trouble = troubled_queues(self.session.attention)
-        table.show_sort(order.column, is_descending=order.is_descending)
+        table.show_sort("" if order.is_usual else order.column, is_descending=order.is_descending)
         table.show_rows(
             queue_row(queue, overview.taken_at, self.palette, in_trouble=in_trouble, glyphs=self.glyphs)
             for queue in order.sort(queues)

@@ -19,12 +19,12 @@ JOB_COLUMNS = (
     TableColumn("id", "ID", 8, is_right=True),
     TableColumn("state", "STATE", 11),
     TableColumn("queue", "QUEUE", 8),
-    TableColumn("type", "TYPE", 17, flex=1),
+    TableColumn("type", "TYPE", 17, flex=5),
     TableColumn("priority", "PRI", 4, is_right=True, drop=4),
     TableColumn("due", "DUE", 9, is_right=True),
     TableColumn("age", "AGE", 6, is_right=True, drop=3),
     TableColumn("attempts", "ATT", 4, is_right=True, drop=1),
-    TableColumn("about", "WORKER / WHY / LAST ERROR", 12, flex=5, drop=2),
+    TableColumn("about", "WORKER / WHY / LAST ERROR", 12, flex=1, drop=2),
     TableColumn("key", "KEY", 12, flex=1, drop=5),
 )
 RUNNING_COLUMNS = (

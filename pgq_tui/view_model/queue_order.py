@@ -10,10 +10,17 @@ from pgq_core.domain.snapshot import QueueView
 
 @dataclass(frozen=True, slots=True)
 class QueueOrder:
-    """Sorted by one column; names stand from A to Z, numbers from the largest down, unless it is turned round."""
+    """Sorted by one column; names stand from A to Z, numbers from the largest down, unless it is turned round.
+
+    By name they come already; only another order is worth a sign in the header.
+    """
 
     column: str = "queue"
     is_turned: bool = False
+
+    @property
+    def is_usual(self) -> bool:
+        return self == QueueOrder()
 
     @property
     def is_descending(self) -> bool:
@@ -39,9 +46,11 @@ class QueueOrder:
         >>> [queue.name for queue in QueueOrder("wait").sort(some)], [queue.name for queue in QueueOrder().sort(some)]
         (['b', 'a', 'c'], ['a', 'b', 'c'])
         """
+        if self.is_usual:
+            return list(queues)
         by_name = sorted(queues, key=lambda queue: queue.name)
         if self.column == "queue":
-            return by_name[::-1] if self.is_turned else by_name
+            return by_name[::-1]
         # The oldest job waits the longest: the smallest time is the largest age.
         return sorted(by_name, key=_KEYS[self.column], reverse=self.is_descending)
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.widgets import Input, OptionList
+from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from pgq_tui.view_model.chrome import HelpRow, matches_help
@@ -17,7 +17,7 @@ from pgq_tui.view_model.palette import Token
 from pgq_tui.view_model.safe_text import one_line
 from pgq_tui.widgets.dialog import Dialog, DialogBox
 
-_KEYS_WIDTH, _LABEL_WIDTH = 14, 20
+_KEYS_WIDTH, _LABEL_WIDTH = 9, 15
 
 
 class HelpOverlay(Dialog[str | None]):
@@ -35,6 +35,7 @@ class HelpOverlay(Dialog[str | None]):
             text-wrap: nowrap;
             text-overflow: ellipsis;
         }
+        & #help-words { height: 2; margin-top: 1; }
         & OptionList > .option-list--option-highlighted { background: $block-cursor-background; }
     }
     """
@@ -57,6 +58,7 @@ class HelpOverlay(Dialog[str | None]):
         with DialogBox():
             yield Input(placeholder="type to search, enter runs it", id="help-search", compact=True)
             yield OptionList(id="help-list", compact=True)
+            yield Static(id="help-words", markup=False)
 
     def on_mount(self) -> None:
         """Show everything, ready to type."""
@@ -78,6 +80,13 @@ class HelpOverlay(Dialog[str | None]):
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """A click on a row."""
         self._choose(event.option)
+
+    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        """What the row has no room for stands below the list."""
+        self._explain(self._rows[int(event.option.id)].description if event.option.id else "")
+
+    def _explain(self, words: str) -> None:
+        self.query_one("#help-words", Static).update(self.styled(one_line(words, 200, glyphs=self.glyphs), Token.TEXT))
 
     def action_move(self, lines: int) -> None:
         """Move the cursor of the list while the field keeps the focus."""
@@ -104,6 +113,8 @@ class HelpOverlay(Dialog[str | None]):
         box = self.query_one(DialogBox)
         box.set_title(self._dialog_title, plural(len(found), "key"))
         box.set_footer("", "esc close" if found else "nothing matches")
+        if not found:
+            self._explain("")
 
     def _heading(self, group: str) -> Text:
         return self.styled(one_line(group, 40, glyphs=self.glyphs), Token.ACCENT)

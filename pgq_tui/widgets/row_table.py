@@ -179,7 +179,7 @@ class RowTable(DataTable[Text], Panel):
         self.refresh()
 
     def show_sort(self, column: str, *, is_descending: bool) -> None:
-        """Say in the header by which column the rows came sorted."""
+        """Say in the header by which column the rows came sorted; by none of them where it is empty."""
         if self._sorted_by != (column, is_descending):
             self._sorted_by = (column, is_descending)
             self._lay_out_columns()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from pgq_core.errors import InvalidSettings
+from pgq_core.errors import DatabaseUnavailable, InvalidSettings
 from pgq_tui.app import PgqApp
 from pgq_tui.crash import write_crash_log
 from pgq_tui.screens.leaving import LocalWorkers
@@ -165,6 +165,27 @@ async def test_a_supervisor_that_does_not_come_up_holds_nobody_up(monkeypatch: p
         await shows(pilot, "✓ live")
         await pilot.press("q")
         await settle(pilot, until=lambda: not app.is_running)
+
+
+async def test_a_database_that_is_away_is_waited_for_before_workers_are_brought_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("pgq_tui.app.BRING_UP_AGAIN", 0.05)
+    host, tries = Host(), 0
+
+    async def bring_up() -> LocalWorkers | None:
+        nonlocal tries
+        tries += 1
+        if tries < 3:
+            raise DatabaseUnavailable("connection refused")
+        return await host.bring_up()
+
+    app = PgqApp(Session(FakeBackend(), interval=0.1), bring_up=bring_up, theme="pgq-dark")
+
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot, until=lambda: tries == 3)
+        await pilot.press("q")
+        await asked(pilot)
 
 
 async def test_a_pools_file_with_a_fault_is_said_and_the_console_goes_on() -> None:
