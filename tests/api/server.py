@@ -21,6 +21,7 @@ from pgq_core.settings import load_settings
 from tests.support.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
+PATIENCE = 60.0
 JSON_HEADERS = {"Content-Type": "application/json"}
 
 
@@ -39,7 +40,11 @@ class ApiProcess:
                 stdout=output,
                 stderr=output,
             )
-        self.url = eventually(self._url, timeout=40)
+        try:
+            self.url = eventually(self._url, timeout=PATIENCE)
+        except BaseException:
+            self.kill()
+            raise
 
     def events(self, name: str) -> list[dict[str, Any]]:
         found = []

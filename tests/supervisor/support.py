@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ class Host:
     dsn: str
     state_dir: Path
     supervisors: list[TiedSupervisor] = field(default_factory=list)
+    _conn: psycopg.Connection[dict[str, Any]] | None = None
 
     def options(self, *pools: PoolDefinition, **settings: Any) -> SupervisorOptions:
         values = {"heartbeat": 0.5, "stale_limit": 5.0, "reaper_interval": 0.5, "poll": 0.1, "grace": 3.0, **settings}
@@ -49,9 +51,11 @@ class Host:
         return supervisor
 
     def rows(self, statement: str, *values: Any) -> list[dict[str, Any]]:
-        with psycopg.connect(self.dsn, autocommit=True, row_factory=dict_row) as conn:
-            cursor = conn.execute(statement, values or None)
-            return cursor.fetchall() if cursor.description else []
+        """On one connection: waiting tests ask often. One that an outage has cut is opened again."""
+        with contextlib.suppress(psycopg.OperationalError):
+            return self._rows(statement, values)
+        self._hang_up()
+        return self._rows(statement, values)
 
     def workers(self, *states: str) -> list[dict[str, Any]]:
         """Live workers by age; in these states, by default those that run."""
@@ -98,7 +102,19 @@ class Host:
         assert supervisor.wait(timeout), "the supervisor is still there"
         return int(supervisor.process.returncode)
 
+    def _rows(self, statement: str, values: tuple[Any, ...]) -> list[dict[str, Any]]:
+        if self._conn is None:
+            self._conn = psycopg.connect(self.dsn, autocommit=True, row_factory=dict_row)
+        cursor = self._conn.execute(statement, values or None)
+        return cursor.fetchall() if cursor.description else []
+
+    def _hang_up(self) -> None:
+        if self._conn is not None:
+            self._conn.close()
+        self._conn = None
+
     def close(self) -> None:
+        self._hang_up()
         for supervisor in self.supervisors:
             supervisor.ask_to_stop()
         for supervisor in self.supervisors:

@@ -9,17 +9,20 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-TIMEOUT = 15.0
+TIMEOUT = 30.0
 INTERVAL = 0.01
+LONGEST_INTERVAL = 0.05
+"""What is waited for long is looked for less often: looking costs the processor that the others need to get there."""
 
 
 def eventually(condition: Callable[[], T], timeout: float = TIMEOUT, interval: float = INTERVAL) -> T:
     """Call `condition` until it answers something truthy, and return that; fail with its last answer."""
-    deadline = time.monotonic() + timeout
+    began_at = time.monotonic()
     while not (answer := condition()):
-        if time.monotonic() > deadline:
+        waited = time.monotonic() - began_at
+        if waited > timeout:
             raise AssertionError(_complaint(condition, timeout, answer))
-        time.sleep(interval)
+        time.sleep(_pause(waited, interval))
     return answer
 
 
@@ -27,15 +30,20 @@ async def eventually_async(
     condition: Callable[[], Awaitable[T] | T], timeout: float = TIMEOUT, interval: float = INTERVAL
 ) -> T:
     """The same for coroutine functions (and plain ones) while the event loop goes on."""
-    deadline = time.monotonic() + timeout
+    began_at = time.monotonic()
     while True:
         called = condition()
         answer = await called if isinstance(called, Awaitable) else called
         if answer:
             return answer
-        if time.monotonic() > deadline:
+        waited = time.monotonic() - began_at
+        if waited > timeout:
             raise AssertionError(_complaint(condition, timeout, answer))
-        await asyncio.sleep(interval)
+        await asyncio.sleep(_pause(waited, interval))
+
+
+def _pause(waited: float, interval: float) -> float:
+    return max(interval, min(waited / 10, LONGEST_INTERVAL))
 
 
 def _complaint(condition: Callable[[], object], timeout: float, answer: object) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 
 from textual.app import App, ComposeResult
@@ -13,6 +14,7 @@ from pgq_tui.theme import ansi_colour, install_themes
 from pgq_tui.view_model import UNICODE, Glyphs
 
 SIZES = [(80, 24), (160, 45)]
+PATIENCE = 30.0
 
 HOSTILE = [
     "[/]",
@@ -76,10 +78,12 @@ def screen_text(app: App[object]) -> str:
 
 
 async def settle(pilot: Pilot[object], *, until: Callable[[], bool] = lambda: True) -> None:
-    """Let all messages be handled; go on until the condition holds, at most a few seconds."""
-    for _ in range(100):
+    """Let all messages be handled; go on until the condition holds, on a busy machine as well."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
         await pilot.pause()
         if until():
             return
+        if time.monotonic() > deadline:
+            raise AssertionError("the app did not come to rest in the wanted state")
         await pilot.pause(0.03)
-    raise AssertionError("the app did not come to rest in the wanted state")
