@@ -27,14 +27,14 @@ install: $(VENV)/project.stamp  ## Create .venv with the locked versions and bot
 demo: install  ## Open the console on a living sample system
 	@$(BIN)/pgq-tui --demo
 
-# Each process has a PostgreSQL of its own; most tests wait for processes, so one per core is not too many.
+# Each has a PostgreSQL of its own. auto: two for each core, since most tests wait for other processes half of their time.
 TEST_PROCESSES ?= auto
 
 test: install  ## Run the default test suite
-	$(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile
+	$(BIN)/pytest -n $(TEST_PROCESSES) --dist worksteal
 
 test-all: install  ## Run every test but the torture tests
-	$(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile -m "not torture"
+	$(BIN)/pytest -n $(TEST_PROCESSES) --dist worksteal -m "not torture"
 
 test-programs: install  ## Run the tests that need Chromium, PgBouncer, Prometheus or Go; what is missing is named and skipped
 	$(BIN)/pytest -m "(browser or pooler or ha or prometheus or go) and not torture"
