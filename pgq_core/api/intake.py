@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections import deque
 from dataclasses import dataclass
 from typing import Final
@@ -46,7 +47,8 @@ class Intake:
         waiting = _Waiting(request, size, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
         if len(self._lanes) < _LANES:
-            lane = asyncio.create_task(self._work())
+            # Nothing of the request that happens to open it, such as its trace, is passed on to those that follow.
+            lane = asyncio.create_task(self._work(), context=contextvars.Context())
             self._lanes.add(lane)
             lane.add_done_callback(self._lanes.discard)
         return await waiting.answer

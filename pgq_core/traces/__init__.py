@@ -12,7 +12,7 @@ from pgq_core.domain.job import Job
 if TYPE_CHECKING:
     from pgq_core.traces.tracing import Tracing
 
-__all__ = ["find_tracing", "run_span"]
+__all__ = ["find_tracing", "current_context", "run_span"]
 
 
 def find_tracing() -> Tracing | None:
@@ -22,6 +22,12 @@ def find_tracing() -> Tracing | None:
     from pgq_core.traces.tracing import configured_tracing
 
     return configured_tracing()
+
+
+def current_context() -> dict[str, str] | None:
+    """The W3C headers that lead to the span that is current here; None without traces, and outside of any span."""
+    tracing = find_tracing()
+    return None if tracing is None else tracing.current_context()
 
 
 @contextlib.contextmanager

@@ -16,11 +16,17 @@ from pgq_core.domain.job import JSON
 _W3C: Final = TraceContextTextMapPropagator()
 
 
-def written(span: Span) -> str | None:
-    """JSON text of the headers that lead to `span`; None when it has no identity."""
+def headers_of(span: Span) -> dict[str, str] | None:
+    """What leads to `span`; None when it has no identity."""
     headers: dict[str, str] = {}
     _W3C.inject(headers, set_span_in_context(span, Context()))
-    return json.dumps(headers) if headers else None
+    return headers or None
+
+
+def written(span: Span) -> str | None:
+    """The same as JSON text."""
+    headers = headers_of(span)
+    return None if headers is None else json.dumps(headers)
 
 
 def read(kept: JSON) -> SpanContext | None:

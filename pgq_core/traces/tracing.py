@@ -53,6 +53,9 @@ class Tracing:
     def __init__(self, provider: TracerProvider) -> None:
         self._tracer = trace.get_tracer("pgq_core", tracer_provider=provider)
 
+    def current_context(self) -> dict[str, str] | None:
+        return carrier.headers_of(trace.get_current_span())
+
     @contextlib.contextmanager
     def enqueueing(self, jobs: list[NewJob]) -> Iterator[Sending]:
         """The producer's span. Each job without a context of its own is given this span's; one span for a batch.

@@ -21,6 +21,7 @@ from pgq_core.domain.enqueue import checked_name, checked_start
 from pgq_core.domain.job import JSON
 from pgq_core.domain.payload import Unreadable
 from pgq_core.job_queue import CancelAnswer, EnqueuedJob, JobReport, JobRequest
+from pgq_core.traces import current_context
 
 router = APIRouter(tags=["jobs"])
 
@@ -108,7 +109,9 @@ async def _enqueued(context: ApiContext, body: EnqueueBody, *, size: int, trace:
 
 
 def _trace_of(request: Request) -> dict[str, str] | None:
-    """The caller's W3C trace context, kept with the job whether or not this process traces by itself."""
+    """The W3C trace context of this process's own span, else the caller's, which needs nothing here that traces."""
+    if (here := current_context()) is not None:
+        return here
     parent = request.headers.get("traceparent", "")
     if not _TRACEPARENT.fullmatch(parent):
         return None  # as the standard wants it: what cannot be read counts as absent
