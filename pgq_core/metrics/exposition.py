@@ -24,6 +24,14 @@ def families(reading: Reading) -> Iterator[Metric]:
     yield from _queue_gauges(reading)
     yield from _loops(reading)
     yield GaugeMetricFamily("workers_alive", "Worker processes whose heart beats.", value=reading.workers_alive)
+    yield GaugeMetricFamily(
+        "jobs_without_owner", "Running jobs whose worker is gone; the reaper takes them.", value=reading.without_owner
+    )
+    yield GaugeMetricFamily(
+        "job_oldest_running_age_seconds",
+        "For how long the oldest running job has been running; 0 without one.",
+        value=reading.oldest_running_age,
+    )
     yield CounterMetricFamily(
         "late_writes_refused",
         "Outcomes refused, since the job was another worker's by then.",

@@ -101,6 +101,9 @@ class Reading:
     queues: Mapping[str, QueueFigures]
     workers_alive: int
     late_writes: int
+    without_owner: int = 0
+    """Running jobs that nobody alive holds."""
+    oldest_running_age: float = 0.0
     loops: Mapping[str, LoopFigures] = field(default_factory=dict)
 
 

@@ -30,6 +30,7 @@ class MetricsReader:
         base_every: float = BASE_EVERY,
     ) -> None:
         self._queries = queries
+        self._stale_limit = stale_limit
         self._inspector = Inspector(queries, stale_limit=stale_limit)
         self._labels = labels or Labels()
         self._totals = TotalsMemory(queries, self._labels, base_every=base_every)
@@ -41,6 +42,7 @@ class MetricsReader:
         self._labels.take_up(set_up)
         self._labels.take_up(view.name for view in overview.queues)
         totals = await self._totals.read(conn, overview.taken_at)
+        (running,) = await self._queries.read_running(stale_limit=self._stale_limit).fetch_all(conn)
         late_writes = await self._queries.read_late_writes().fetch_one(conn)
         alive = [worker for worker in overview.workers if worker.stopped_at is None and not worker.is_stale]
         turning = [loop for worker in alive for loop in worker.loops]
@@ -53,6 +55,8 @@ class MetricsReader:
             queues=self._figures(overview, alive, totals.items()),
             workers_alive=len(alive),
             late_writes=late_writes or 0,
+            without_owner=running.without_owner,
+            oldest_running_age=running.oldest_age,
             loops=LoopFigures.by_name(turning),
         )
 

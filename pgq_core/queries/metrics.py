@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from pgq_core.queries.statement import QueryGroup, Statement
 
@@ -28,6 +28,14 @@ class StatTotalsRow:
     waits: list[int]
 
 
+@dataclass(frozen=True, slots=True)
+class RunningRow:
+    """The running jobs; `oldest_age` in seconds, 0 without any."""
+
+    without_owner: int
+    oldest_age: float
+
+
 class MetricQueries(QueryGroup):
     def list_known_queues(self, *, most: int) -> Statement[str]:
         return self._statement("list_known_queues", str, most=most)
@@ -38,6 +46,9 @@ class MetricQueries(QueryGroup):
         return self._planned_anew(
             "sum_stats", StatTotalsRow, since=since, before=before, known=sorted(known), most=most
         )
+
+    def read_running(self, *, stale_limit: timedelta) -> Statement[RunningRow]:
+        return self._statement("read_running", RunningRow, stale_limit=stale_limit)
 
     def read_late_writes(self) -> Statement[int]:
         return self._statement("read_late_writes", int)

@@ -133,6 +133,7 @@ STATEMENTS = [
     screen(QUERIES.read_selection("x"), blocks=50),
     screen(QUERIES.probe_jobs(), blocks=50),
     screen(QUERIES.list_known_queues(most=100), blocks=300),
+    screen(QUERIES.read_running(stale_limit=MINUTE), blocks=300),
     screen(QUERIES.read_late_writes(), blocks=300),
     screen(
         QUERIES.sum_stats(since=datetime.now(UTC) - 15 * MINUTE, before=None, known=["default"], most=100), blocks=500
