@@ -17,7 +17,7 @@ PYTHON ?= $(shell for python in $(CANDIDATES); do $$python -c '$(IS_NEW_ENOUGH)'
 IS_WHOLE := grep -qF '$(CURDIR)/$(VENV)/' $(BIN)/pip && $(BIN)/python -c ''
 BROKEN := $(shell test ! -e $(VENV)/python.stamp || { $(IS_WHOLE); } 2>/dev/null || echo broken)
 
-.PHONY: force help install demo test test-all test-programs torture check lock screenshots clean
+.PHONY: force help install demo test test-all test-programs torture torture-long check lock screenshots clean
 
 help:  ## Show these lines
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|' 2>/dev/null || sed -n 's/^\([a-z-]*\):.*  ## /  make \1: /p' $(MAKEFILE_LIST)
@@ -39,8 +39,14 @@ test-all: install  ## Run every test but the torture tests
 test-programs: install  ## Run the tests that need Chromium, PgBouncer, Prometheus or Go; what is missing is named and skipped
 	$(BIN)/pytest -m "(browser or pooler or ha or prometheus or go) and not torture"
 
-torture: install  ## Kill, stop and starve workers and servers for minutes
-	$(BIN)/pytest -m torture --timeout=1800
+RUN ?=
+TORTURED := tests/torture -m torture $(if $(RUN),-k "$(RUN)")
+
+torture: install  ## Kill, stop and starve workers and servers: the short form of every run, or of RUN=name
+	$(BIN)/pytest $(TORTURED) --timeout=600 $(if $(RUN),,-n 2 --dist worksteal)
+
+torture-long: install  ## The long form of every run, or better of RUN=name; see tests/torture/README.md
+	TORTURE=long $(BIN)/pytest $(TORTURED) --timeout=0
 
 check: install  ## Lint, format check, strict types, layers
 	$(BIN)/ruff check .

@@ -12,15 +12,17 @@ from tests.conftest import SCHEMA
 from tests.support.databases import new_database
 from tests.torture.arena import Arena
 from tests.torture.invariants import TABLES
-from tests.torture.report import LINES
+from tests.torture.report import published
 from tests.torture.server import TortureServer
+
+EARLIER = len(published())
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """The lines are what a run is for."""
-    if LINES:
+    """The lines are what a run is for. From the file, since other processes may have written them."""
+    if lines := published()[EARLIER:]:
         terminalreporter.section("torture")
-        for line in LINES:
+        for line in lines:
             terminalreporter.write_line(line)
 
 

@@ -81,6 +81,7 @@ class Proxy:
         self._server.close()
         self._abort()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.sleep(0.05)  # aborted transports close in the loop's next turns
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._refuses:

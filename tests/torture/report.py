@@ -36,14 +36,19 @@ class RunReport:
         )
 
 
-LINES: list[str] = []
-"""Of this session, to be shown at its end."""
+def results_file() -> Path:
+    return Path(os.environ.get(RESULTS_VARIABLE, RESULTS))
+
+
+def published() -> list[str]:
+    """All lines so far."""
+    path = results_file()
+    return [json.loads(record)["line"] for record in path.open()] if path.exists() else []
 
 
 def publish(report: RunReport, *, form: str) -> None:
     """Appends to the results, with what the machine was doing meanwhile."""
-    LINES.append(report.line())
-    path = Path(os.environ.get(RESULTS_VARIABLE, RESULTS))
+    path = results_file()
     path.parent.mkdir(parents=True, exist_ok=True)
     machine = {"cpus": os.cpu_count(), "load_average": [round(value, 1) for value in os.getloadavg()]}
     record = {
