@@ -40,7 +40,7 @@ test-programs: install  ## Run the tests that need Chromium, PgBouncer, Promethe
 	$(BIN)/pytest -m "(browser or pooler or ha or prometheus or go) and not torture"
 
 RUN ?=
-TORTURED := tests/torture -m torture $(if $(RUN),-k "$(RUN)")
+TORTURED := tests/torture tests -m torture $(if $(RUN),-k "$(RUN)")
 
 torture: install  ## Kill, stop and starve workers and servers: the short form of every run, or of RUN=name
 	$(BIN)/pytest $(TORTURED) --timeout=600 $(if $(RUN),,-n 2 --dist worksteal)
