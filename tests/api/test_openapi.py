@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis.errors import InvalidArgument, Unsatisfiable
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 
@@ -15,7 +17,8 @@ from tests.api.rows import announce, bury
 from tests.api.server import ApiProcess
 from tests.support.queue_database import QueueDatabase
 
-EXAMPLES = 12
+EXAMPLES = 5
+MANY_EXAMPLES = 50
 
 
 @pytest.fixture
@@ -111,33 +114,55 @@ def _dialect() -> Any:
     return DRAFT202012
 
 
-def test_generated_requests_meet_no_fault_and_no_undocumented_answer(
-    api: ApiProcess, client: httpx.Client, database: QueueDatabase
+def test_generated_requests_meet_no_fault_and_no_undocumented_answer(api: ApiProcess, database: QueueDatabase) -> None:
+    ask_everything(api, database, EXAMPLES)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_many_generated_requests_meet_no_fault_and_no_undocumented_answer(
+    api: ApiProcess, database: QueueDatabase
 ) -> None:
+    ask_everything(api, database, MANY_EXAMPLES)
+
+
+def ask_everything(api: ApiProcess, database: QueueDatabase, examples: int) -> None:
+    """By schemathesis: requests that fit the document and requests that do not."""
     schemathesis = pytest.importorskip("schemathesis")
     from schemathesis.checks import not_a_server_error
+    from schemathesis.generation import GenerationMode
     from schemathesis.specs.openapi.checks import (
         content_type_conformance,
+        response_headers_conformance,
         response_schema_conformance,
         status_code_conformance,
     )
 
+    announce(database, "mail", {"type": "object", "required": ["to"]})
     for number in range(3):
         bury(database, f"kind-{number}")
-    checks = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+    checks = [
+        not_a_server_error,
+        status_code_conformance,
+        content_type_conformance,
+        response_headers_conformance,
+        response_schema_conformance,
+    ]
     schema = schemathesis.openapi.from_url(f"{api.url}/openapi.json")
     for found in schema.get_all_operations():
         operation = found.ok()
+        for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
 
-        @settings(
-            max_examples=EXAMPLES,
-            deadline=None,
-            database=None,
-            derandomize=True,
-            suppress_health_check=list(HealthCheck),
-        )
-        @given(case=operation.as_strategy())
-        def ask(case: Any) -> None:
-            case.call_and_validate(base_url=api.url, checks=checks)
+            @settings(
+                max_examples=examples,
+                deadline=None,
+                database=None,
+                derandomize=True,
+                suppress_health_check=list(HealthCheck),
+            )
+            @given(case=operation.as_strategy(generation_mode=mode))
+            def ask(case: Any) -> None:
+                case.call_and_validate(base_url=api.url, checks=checks)
 
-        ask()
+            with contextlib.suppress(Unsatisfiable, InvalidArgument):  # nothing about it can be wrong
+                ask()

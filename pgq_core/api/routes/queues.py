@@ -19,7 +19,7 @@ router = APIRouter(tags=["queues"])
 QueueName = Annotated[str, Path(min_length=1, max_length=200, pattern=r"^[^\x00]*$")]
 Because = Annotated[ReasonBody, Depends(json_body(ReasonBody, required=False))]
 
-_PROBLEMS = problems(400, 401, 408, 409, 415, 422)
+_PROBLEMS = problems(400, 401, 404, 408, 409, 415, 422)  # 404: a path with a line break is none
 
 
 @router.get("/queues", response_model=QueuesAnswer, responses=problems(401))
