@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Final, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, TypeVar, runtime_checkable
 
 from pgq_core.database import is_transient
 from pgq_core.domain.health import LoopHealth, turn_limit
 from pgq_core.domain.text import describe
 from pgq_core.logs import RepeatedTrouble, get_logger
 
+T = TypeVar("T")
+
+LEFTOVERS: Final = 0.1
+"""Seconds that tasks have to end once the main one is through."""
 LEAST_LIMIT: Final = 30.0
 """Seconds that any loop may take to its next good turn, where its owner says nothing else."""
 
@@ -151,6 +155,29 @@ class PeriodicService:
         self._pauses.reset()
         self._fault_pauses.reset()
         return self.interval
+
+
+def run_and_leave(main: Coroutine[Any, Any, T]) -> T:
+    """As asyncio.run, but bounded: what is still going on at the end of `main` is cancelled and not waited for.
+
+    A statement on a connection whose other end is silent does not end when it is cancelled, for many seconds.
+    """
+    loop = asyncio.new_event_loop()
+    try:
+        return loop.run_until_complete(_leaving(main))
+    finally:
+        loop.close()
+
+
+async def _leaving(main: Coroutine[Any, Any, T]) -> T:
+    try:
+        return await main
+    finally:
+        rest = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in rest:
+            task.cancel()
+        if rest:
+            await asyncio.wait(rest, timeout=LEFTOVERS)
 
 
 async def wait_for_any(*events: asyncio.Event, timeout: float | None = None) -> bool:

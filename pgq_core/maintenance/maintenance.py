@@ -25,7 +25,7 @@ from pgq_core.maintenance.stats import StatsRollup
 from pgq_core.migrate import check_schema
 from pgq_core.plain_settings import AnySettings
 from pgq_core.queries import Queries
-from pgq_core.service import ServiceHealth, loops_of
+from pgq_core.service import ServiceHealth, loops_of, run_and_leave
 
 SLOW: Final = 60.0
 HOURLY: Final = 3600.0
@@ -106,7 +106,7 @@ def run_maintenance(settings: AnySettings) -> int:
         print(error, file=sys.stderr)  # noqa: T201 - words for the person at the terminal
         return _DATABASE
     try:
-        asyncio.run(_run_until_signal(settings))
+        run_and_leave(_run_until_signal(settings))
     finally:
         log.close()
     return _DONE

@@ -285,8 +285,9 @@ class Completer:
             elif attempt.verdict is not Verdict.DROP:
                 self._marks.late_writes += 1
                 self._log.refused(attempt)
-        if attempts:
-            self._on_written(attempts)
+        # What was dropped was not written: its mark stays, so that our keeper, who gives it back, tells of the attempt.
+        if closed := [attempt for attempt in attempts if attempt.verdict is not Verdict.DROP]:
+            self._on_written(closed)
 
     def _count_late(self, attempt: Attempt, batch: Batch) -> None:
         # After a lost connection nobody knows whether the first try got through: then it is no late write.

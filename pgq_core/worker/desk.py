@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -24,6 +23,9 @@ Errand = Callable[[AsyncConnection[Any]], Awaitable[Any]]
 
 CALL_LIMIT: Final = 10.0
 """Seconds after which an answer is no longer waited for: the connection is thrown away instead."""
+
+LAST_WORD: Final = 0.1
+"""Seconds that the desk's task has to end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +82,8 @@ class DatabaseDesk:
         self._listener.wake()
         if self._task is not None:
             self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+            # A statement on a connection whose other end is silent does not end at once: it is left behind.
+            await asyncio.wait([self._task], timeout=LAST_WORD)
         for asked in self._asked:
             asked.answer.cancel()
         await self._listener.close()

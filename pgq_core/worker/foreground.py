@@ -13,7 +13,7 @@ from pgq_core.database import connect_sync
 from pgq_core.errors import DatabaseUnavailable, InvalidSettings, PgqError
 from pgq_core.logs import LineWriter, configure_logs, get_logger
 from pgq_core.migrate import check_schema
-from pgq_core.service import Pauses, Service, loops_of, wait_for_any
+from pgq_core.service import Pauses, Service, loops_of, run_and_leave, wait_for_any
 from pgq_core.worker.backoff import RestartBackoff
 from pgq_core.worker.exits import ExitKind, RunnerExit
 from pgq_core.worker.handle import RunnerHandle
@@ -22,7 +22,7 @@ from pgq_core.worker.options import WorkerOptions
 from pgq_core.worker.reloading import SourceWatch
 from pgq_core.worker.spec import served_queues
 
-LEAVING: Final = 0.3
+LEAVING: Final = 0.1
 """Seconds that services beside the keeper still have when the last runner is gone; they were told to stop before."""
 READY_CAP: Final = 3.0
 """Longest pause, in seconds, after a runner that had been ready: a job killed it, and such jobs end by themselves."""
@@ -46,7 +46,7 @@ def run_worker(options: WorkerOptions, services: Sequence[Service] = ()) -> int:
         served_queues(settings.queues)
         if not _is_fit(options):
             return ExitCode.DATABASE
-        return asyncio.run(ForegroundWorker(options, services, log).run())
+        return run_and_leave(ForegroundWorker(options, services, log).run())
     except InvalidSettings as error:
         print(error, file=sys.stderr)  # noqa: T201 - words for the person at the terminal
         return ExitCode.FAILED

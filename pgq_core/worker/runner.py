@@ -32,7 +32,7 @@ from pgq_core.worker.watchdog import Watchdog
 
 LAST_CLAIM = 0.5
 """Seconds that a claim under way at the stop has to answer."""
-LAST_WRITE = 0.6
+LAST_WRITE = 0.4
 """Seconds beyond the grace for outcomes that are not yet written."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -24,6 +25,8 @@ from pgq_tui.supervisor.pool import Plan, Pool, PoolHealth
 
 POLL = 1.0
 """Seconds between two looks at the wanted numbers; a notification makes the next one come at once."""
+CALL_LIMIT = 10.0
+"""Seconds after which answers are no longer waited for: the other end may be silent without being gone."""
 
 logger = get_logger("pgq.supervisor")
 
@@ -91,19 +94,21 @@ class Reconciler(PeriodicService):
             ).execute(conn)
 
     async def run_once(self) -> None:
-        conn = await self.connection()
-        is_beat = await self._renew_charge()
-        if self.has_lost_charge or self.is_closing:
-            return
-        await self._lower_pools(conn)
-        wanted = await self._read_wanted(conn)
-        foreign = await self._count_foreign(conn)
+        async with asyncio.timeout(CALL_LIMIT):
+            conn = await self.connection()
+            is_beat = await self._renew_charge()
+            if self.has_lost_charge or self.is_closing:
+                return
+            await self._lower_pools(conn)
+            wanted = await self._read_wanted(conn)
+            foreign = await self._count_foreign(conn)
         plans = {name: self._plan(name, wanted[name] - self._sent_away[name], foreign[name]) for name in self._pools}
         for name, plan in plans.items():
             await self._carry_out(name, plan)
-        await self._report(conn)
-        if is_beat:
-            await self._save_outputs(conn)
+        async with asyncio.timeout(CALL_LIMIT):
+            await self._report(conn)
+            if is_beat:
+                await self._save_outputs(conn)
         next_try = min((plan.look_again_at for plan in plans.values() if plan.look_again_at is not None), default=None)
         self.interval = POLL if next_try is None else min(POLL, max(next_try - time.monotonic(), 0.01))
 

@@ -12,7 +12,7 @@ from pgq_core.metrics import metrics_server
 from pgq_core.runtime import Database, prepare_embedded, schema_in_use
 from pgq_tui.supervisor.options import EmbeddedName, SupervisorOptions
 
-LEFTOVERS = 0.2
+LEFTOVERS = 0.1
 
 
 class Stoppable(Protocol):

@@ -23,11 +23,11 @@ from pgq_core.worker import Keeper, KeeperEvent, KeeperEventKind
 from pgq_tui.supervisor.charge import Charge
 from pgq_tui.supervisor.host_lock import HostLock
 from pgq_tui.supervisor.options import SupervisorOptions
-from pgq_tui.supervisor.reconciler import Reconciler
+from pgq_tui.supervisor.reconciler import CALL_LIMIT, Reconciler
 from pgq_tui.supervisor.worker_logs import WorkerLogs
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-LAST_RESORT = 0.2
+LAST_RESORT = 0.1
 LAST_WORDS = 1.0
 """Seconds for what is nice to write down at the end; a database that is away must not hold up the exit."""
 
@@ -91,11 +91,12 @@ class Supervisor:
         names = [pool.name for pool in self._options.pools]
         while not self._stop_asked.is_set():
             try:
-                conn = await self._reconciler.connection()
-                await check_schema_async(conn, self._options.settings.db_schema)
-                await self._charge.take(conn)
-                await self._reconciler.announce(conn, set(names))
-            except (PgqError, psycopg.Error) as error:
+                async with asyncio.timeout(CALL_LIMIT):
+                    conn = await self._reconciler.connection()
+                    await check_schema_async(conn, self._options.settings.db_schema)
+                    await self._charge.take(conn)
+                    await self._reconciler.announce(conn, set(names))
+            except (PgqError, psycopg.Error, TimeoutError) as error:
                 if not is_transient(error):
                     raise
                 trouble.say("supervisor_waits_for_database", error)
@@ -127,8 +128,8 @@ class Supervisor:
             await self._maintenance.run(self._stop_asked)
 
     async def _drain(self, reconciling: asyncio.Task[None]) -> None:
-        """Bounded by the grace time and two seconds, whatever the database does."""
-        deadline = time.monotonic() + self._options.longest_grace + 2.0
+        """With what follows bounded by the grace time and two seconds, whatever the database does."""
+        deadline = time.monotonic() + self._options.longest_grace + 1.5
         self._reconciler.is_closing = True
         for handle in self._keeper.handles:
             self._keeper.drain(handle)

@@ -9,10 +9,11 @@ import pytest
 
 from pgq_core.embedded import EmbeddedServer
 from pgq_core.migrate import migrate
-from tests.support.databases import FAST, new_database
+from tests.support.databases import FAST, database_dsn, database_name, new_database
 from tests.support.queue_database import FAULTS, QueueDatabase
 from tests.support.waiting import eventually
 from tests.support.worker_process import Workers
+from tests.torture.proxy import proxy_to
 from tests.worker.conftest import open_database
 
 pytestmark = pytest.mark.system
@@ -84,6 +85,22 @@ def test_stop_is_bounded_without_a_database(server: EmbeddedServer, database: Qu
     server.start()
     row = database.one("SELECT * FROM jobs")
     assert (row["status"], row["attempts"]) == ("running", 0)  # the reaper of another worker will find it
+
+
+def test_stop_is_bounded_while_the_database_is_silent(
+    server: EmbeddedServer, database: QueueDatabase, workers: Workers
+) -> None:
+    """Connections stay open and nobody answers: what was asked before cannot even be cancelled."""
+    with proxy_to(database_dsn(server.status().tcp_url or "", database_name(database.dsn))) as proxy:
+        database.dsn, own = proxy.url, database.dsn
+        worker = workers.start(**{**PATIENT, "grace": 1})
+        database.dsn = own
+
+        proxy.swallow()
+        eventually(lambda: proxy.swallowed, timeout=30)
+        code = worker.stop(timeout=15)
+
+    assert code == 0
 
 
 def test_worker_that_starts_before_its_database_waits_for_it(
