@@ -368,6 +368,7 @@ def a_job_is_handed_back_only_by_the_claim_that_holds_it(play: Play) -> None:
     assert sorted((row["id"], row["is_cancelled"]) for row in rows) == [(mine, False), (asked, True)]
     assert [play.status(job) for job in (mine, reclaimed, asked, released)] == ["pending", "running", None, "scheduled"]
     assert play.values("SELECT job_id FROM job_runs") == [asked]
+    assert play.values("SELECT cancelled FROM job_stats") == [1]
 
 
 ONE_WRITE = (

@@ -1,6 +1,7 @@
 -- Hands claimed jobs back that have not started: no run, no attempt, their place in the order kept.
 -- Only jobs still running under the same claim. Rows are locked in id order, so that two batches cannot deadlock.
--- One that was cancelled while it waited in a worker's hands ends here (one run row, attempt 0). Sleepers are woken for the rest.
+-- One that was cancelled while it waited in a worker's hands ends here (one run row, attempt 0, counted like
+-- any other end). Sleepers are woken for the rest.
 WITH input AS (
     SELECT *
       FROM unnest(%(ids)s::bigint[], %(tokens)s::bigint[]) AS t(id, token)
@@ -31,6 +32,16 @@ WITH input AS (
            not_before, created_at, replayed_from
       FROM held
      WHERE cancel_requested
+), counted AS (
+    INSERT INTO {schema}.job_stats AS s (bucket, queue, job_type, slot, cancelled, durations, waits)
+    SELECT date_bin('5 seconds', now(), timestamptz '2000-01-01 00:00+00'), queue, job_type, 0, count(*),
+           {schema}.count_cells('{{}}'), {schema}.count_cells('{{}}')
+      FROM held
+     WHERE cancel_requested
+     GROUP BY queue, job_type
+     ORDER BY queue, job_type
+    ON CONFLICT (bucket, queue, job_type, slot) DO UPDATE
+       SET cancelled = s.cancelled + excluded.cancelled
 ), woken AS (
     SELECT pg_notify({schema}.wake_channel(), 'jobs')
      WHERE EXISTS (SELECT FROM released)
