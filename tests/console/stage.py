@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from textual.pilot import Pilot
 
 from pgq_core.errors import DatabaseUnavailable, MissingRights, SchemaMissing
@@ -18,7 +19,7 @@ from tests.tui.stage import screen_lines, screen_text, settle
 
 __all__ = ["SIZES", "FakeBackend", "console", "screen_lines", "screen_text", "settle", "shows"]
 
-SIZES = [(80, 24), (120, 36), (160, 45)]
+SIZES = [(80, 24), pytest.param((120, 36), marks=pytest.mark.slow), (160, 45)]
 LOST = DatabaseUnavailable("connection refused")
 NO_SCHEMA = SchemaMissing("pgq_core")
 NO_RIGHTS = MissingRights('role "viewer" may not read jobs', "grant it: GRANT SELECT ON jobs TO viewer")

@@ -115,7 +115,13 @@ async def test_brackets_are_shown_literally() -> None:
 
 
 @pytest.mark.parametrize(
-    ("screen", "kind", "first"), [("4", "filter", 0), ("4", "find", 1), ("5", "filter", 2), ("5", "command", 3)]
+    ("screen", "kind", "first"),
+    [
+        pytest.param("4", "filter", 0, marks=pytest.mark.slow),
+        ("4", "find", 1),
+        pytest.param("5", "filter", 2, marks=pytest.mark.slow),
+        ("5", "command", 0),
+    ],
 )
 async def test_anything_may_be_typed_into_filter_and_command_line(screen: str, kind: str, first: int) -> None:
     app = console(FakeBackend(), interval=5.0)

@@ -12,7 +12,14 @@ from tests.console.stage import FakeBackend, console, screen_lines, screen_text,
 TINY = [(1, 1), (3, 2), (8, 4), (20, 5), (39, 9)]
 
 
-@pytest.mark.parametrize("screen", SCREENS, ids=lambda screen: screen.id)
+IN_SHORT = {"dash", "dead"}
+"""The chart, and the list with a detail; the other screens are made of the same parts."""
+EACH_SCREEN = [
+    pytest.param(screen, id=screen.id, marks=() if screen.id in IN_SHORT else pytest.mark.slow) for screen in SCREENS
+]
+
+
+@pytest.mark.parametrize("screen", EACH_SCREEN)
 async def test_a_storm_of_sizes_ends_in_the_right_picture(screen: object) -> None:
     sizes = random.Random(7)
     app = console(FakeBackend(), interval=5.0)

@@ -58,7 +58,10 @@ def resolution(dsn: str, letter: int) -> str | None:
     return row[0] if row else None
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGQUIT, 131)])
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGTERM, 143), (signal.SIGHUP, 129), pytest.param(signal.SIGQUIT, 131, marks=pytest.mark.slow)],
+)
 def test_a_signal_ends_the_console_and_gives_the_terminal_back(
     terminal: Terminal, dsn: str, number: signal.Signals, code: int
 ) -> None:
@@ -74,7 +77,14 @@ def test_a_signal_ends_the_console_and_gives_the_terminal_back(
     assert terminal.stty() == before
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGABRT, signal.SIGSEGV])
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGKILL,
+        pytest.param(signal.SIGABRT, marks=pytest.mark.slow),
+        pytest.param(signal.SIGSEGV, marks=pytest.mark.slow),
+    ],
+)
 def test_a_console_that_dies_without_a_word_leaves_no_broken_terminal(
     terminal: Terminal, dsn: str, number: signal.Signals
 ) -> None:
