@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from pgq_core.testing.schemas import PREFIX, session_schema
+from pgq_core.testing.schemas import PREFIX, server_for_tests, session_schema
 
 pytest_plugins = ["pytester"]
 
@@ -77,3 +77,11 @@ def test_schemas_of_killed_sessions_are_dropped_and_those_in_use_are_not(empty_d
         assert sorted(schemas(empty_dsn)) == sorted([first, second])
 
     assert schemas(empty_dsn) == []
+
+
+@pytest.mark.slow
+def test_without_an_address_an_embedded_server_serves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PGQ_TEST_DSN", raising=False)
+
+    with server_for_tests() as dsn, session_schema(dsn) as schema:
+        assert schemas(dsn) == [schema]
