@@ -80,6 +80,8 @@ class PeriodicService:
     """
 
     name = "service"
+    longest_turn = 120.0
+    """Seconds after which a turn is given up: a database may be silent without being gone."""
 
     def __init__(self, *, interval: float, limit: float | None = None, random: Random | None = None) -> None:
         """`limit`: seconds without a good turn after which it counts as stalled."""
@@ -142,7 +144,8 @@ class PeriodicService:
     async def _turn(self) -> float:
         """One turn with its errors; answers the pause after it."""
         try:
-            await self.run_once()
+            async with asyncio.timeout(self.longest_turn):
+                await self.run_once()
         except Exception as error:
             self._last_error = describe(error, limit=1000)
             if is_transient(error):

@@ -30,6 +30,7 @@ class MetricsService(PeriodicService):
     """Keeps the latest reading. Every process that runs one shows the same totals: those of the whole database."""
 
     name = "metrics"
+    longest_turn = 30.0
 
     def __init__(self, settings: AnySettings, *, interval: float = INTERVAL, base_every: float = BASE_EVERY) -> None:
         super().__init__(interval=interval)

@@ -17,6 +17,7 @@ class OrphanBeats(PeriodicService):
     """On the completer's connection: a worker needs no more than three in any case."""
 
     name = "orphan_beats"
+    longest_turn = 10.0
 
     def __init__(
         self,

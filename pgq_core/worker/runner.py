@@ -30,6 +30,8 @@ from pgq_core.worker.protocol import ORDERS_VARIABLE, Report, ReportKind, Runner
 from pgq_core.worker.streams import abandon_streams, guard_streams
 from pgq_core.worker.watchdog import Watchdog
 
+OPEN_LIMIT = 30.0
+"""Seconds after which a database that says nothing is asked anew."""
 LAST_CLAIM = 0.5
 """Seconds that a claim under way at the stop has to answer."""
 LAST_WRITE = 0.4
@@ -77,7 +79,8 @@ class Runner:
         pauses = Pauses()
         while not self._leave.is_set():
             try:
-                await self._corridor.open()
+                async with asyncio.timeout(OPEN_LIMIT):
+                    await self._corridor.open()
             except (psycopg.Error, PgqError, OSError) as error:
                 if not is_transient(error):
                     raise

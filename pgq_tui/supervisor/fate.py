@@ -6,12 +6,10 @@ from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
 
-import psycopg
-
-from pgq_core.database import connect, translated
 from pgq_core.queries import Queries
 from pgq_tui.supervisor.host_lock import HostLock
 from pgq_tui.supervisor.options import default_state_dir
+from pgq_tui.supervisor.question import answer_to
 
 
 class Fate(StrEnum):
@@ -28,10 +26,5 @@ async def fate_of(dsn: str, schema: str, host: str, supervisor_id: str, *, state
     lock = HostLock(state_dir or default_state_dir(), host=host, dsn=dsn, schema=schema)
     if not lock.proves_dead(supervisor_id):
         return Fate.LIVES
-    conn = await connect(dsn, application_name="pgq find supervisor", statement_timeout=5.0)
-    try:
-        async with conn:
-            row = await Queries(schema).find_supervisor(host=host, stale_limit=timedelta()).fetch_one(conn)
-    except psycopg.Error as error:
-        raise translated(error) from error
+    row = await answer_to(dsn, Queries(schema).find_supervisor(host=host, stale_limit=timedelta()))
     return Fate.DIED if row is not None and row.supervisor_id == supervisor_id else Fate.LEFT

@@ -16,14 +16,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-import psycopg
-
-from pgq_core.database import connect, translated
 from pgq_core.queries import Queries
 from pgq_tui.supervisor.errors import SupervisorNotStarted
 from pgq_tui.supervisor.host_lock import HostLock
 from pgq_tui.supervisor.options import SupervisorOptions, default_state_dir
 from pgq_tui.supervisor.own_log import open_log
+from pgq_tui.supervisor.question import answer_to
 
 START_SECONDS = 20.0
 """A supervisor that waits for its database is not in charge; whoever asked for one wants to know that."""
@@ -96,12 +94,7 @@ async def find_running(
     if local is not None:
         return SupervisorInfo(host, local.supervisor_id, local.pid)
     find = Queries(schema).find_supervisor(host=host, stale_limit=timedelta(seconds=stale_limit))
-    conn = await connect(dsn, application_name="pgq find supervisor", statement_timeout=5.0)
-    try:
-        async with conn:
-            row = await find.fetch_one(conn)
-    except psycopg.Error as error:
-        raise translated(error) from error
+    row = await answer_to(dsn, find)
     if row is None or row.is_stale or lock.proves_dead(row.supervisor_id):
         return None
     return SupervisorInfo(host, row.supervisor_id, row.pid)

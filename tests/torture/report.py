@@ -43,7 +43,7 @@ def results_file() -> Path:
 def published() -> list[str]:
     """All lines so far."""
     path = results_file()
-    return [json.loads(record)["line"] for record in path.open()] if path.exists() else []
+    return [json.loads(record)["line"] for record in path.read_text().splitlines()] if path.exists() else []
 
 
 def publish(report: RunReport, *, form: str) -> None:

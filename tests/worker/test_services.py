@@ -58,6 +58,23 @@ async def test_service_survives_trouble_and_faults(monkeypatch: pytest.MonkeyPat
     assert health.last_good_age is not None
 
 
+async def test_turn_that_never_ends_is_given_up_and_the_next_one_follows(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Silent(Counting):
+        longest_turn = 0.01
+
+        async def run_once(self) -> None:
+            await super().run_once()
+            if self.turns == 1:
+                await asyncio.Event().wait()
+
+    monkeypatch.setattr(Pauses, "next", lambda _: 0.0)
+    service = Silent()
+
+    await run_for_a_while(service, turns=2)
+
+    assert service.health().last_error is None
+
+
 async def test_nudge_starts_the_next_turn_at_once() -> None:
     service = Counting(interval=1000.0)
     stop = asyncio.Event()
