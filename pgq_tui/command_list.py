@@ -167,6 +167,8 @@ COMMANDS: tuple[Command, ...] = (
     view("marker", "m", "marker", "Draw a line to find this place again", on="runs", value=30),
 
     go("open", "enter", "open", "Everything about the selected row", value=88),
+    go("trouble", "exclamation_mark", "trouble", "To what needs attention; enter goes on to its place", on="dash",
+       shown="!", value=72, words="trouble"),
     go("log", "l", "log", "The last lines the selected worker wrote", on="workers", value=80),
     go("queue_dead", "d", "dead", "Dead letters of the selected queue", on="queues", value=60),
     go("queue_runs", "o", "runs", "Runs of the selected queue", on="queues", value=59),

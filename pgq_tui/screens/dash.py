@@ -148,8 +148,9 @@ class DashScreen(QueueList, ScaleFlow):
             return ""
         found = self.session.attention
         is_cut = len(found) > self.query_one("#attention").size.height > 0
-        more = f"{len(found)} need attention, tab goes there · " if is_cut else ""
-        return f"{more}PostgreSQL {overview.server.version} · {plural(len(overview.queues), 'queue')}"
+        if is_cut:
+            return f"{len(found)} need attention, ! goes there"
+        return f"PostgreSQL {overview.server.version} · {plural(len(overview.queues), 'queue')}"
 
     def is_usable(self, command: Command) -> bool:
         if command.id in {"scale_up", "scale_down"}:
@@ -160,6 +161,9 @@ class DashScreen(QueueList, ScaleFlow):
 
     def on_row_table_cursor_moved(self) -> None:
         self.refresh_chrome()
+
+    def action_trouble(self) -> None:
+        self.query_one("#attention").focus()
 
     def action_find_queue(self) -> None:
         self.ask("find queue", sign="/", value="", suggestions=self._queue_names())

@@ -195,7 +195,12 @@ class DeadScreen(DeadFlow):
         if self._is_grouped:
             self._show_as(grouped=False)
 
+    def labels(self) -> dict[str, str]:
+        return {**super().labels(), "groups": "one by one" if self._is_grouped else "kinds"}
+
     def is_usable(self, command: Command) -> bool:
+        if command.id == "fold":
+            return not self._is_grouped
         if command.id in {"replay", "discard", "open", "mark", "mark_page", "mark_all"}:
             return super().is_usable(command) and bool(self.table.row_keys)
         if command.id == "clear_marks":

@@ -79,6 +79,7 @@ def pool_detail(
     word, words = pool_state(pool, now)
     facts = [
         Fact("state", status_text(word, palette, glyphs=glyphs, label=words)),
+        *_trouble(pool, now),
         Fact("host", pool.host),
         Fact("queues", ", ".join(pool.queues)),
         Fact("wanted", f"{plural(pool.wanted, 'worker')} of {plural(pool.concurrency, 'slot')}"),
@@ -86,16 +87,22 @@ def pool_detail(
         Fact("alive", f"{pool.alive}, {pool.draining} of them draining"),
         Fact("restarts", str(pool.restarts), Token.RETRY if pool.restarts else Token.DIM),
     ]
-    if pool.state_detail:
-        facts.append(Fact("because", pool.state_detail, Token.FAILED))
-    if pool.retry_at:
-        facts.append(Fact("next try", format_until((pool.retry_at - now).total_seconds()), Token.RETRY))
     facts.append(_supervisor(pool, view, now, zone))
     sections: tuple[Section, ...] = ()
     if ended is not None and output:
         words = f"last output of {short_worker_name(ended)}, {exit_words(ended) or 'ended'}"
         sections = (TextSection(words, output, Token.DIM),)
     return Detail(f"pool {pool.name}", tuple(facts), sections)
+
+
+def _trouble(pool: PoolView, now: datetime) -> list[Fact]:
+    """Why it is not as it should be, and what comes next."""
+    facts = []
+    if pool.state_detail:
+        facts.append(Fact("because", pool.state_detail, Token.FAILED))
+    if pool.retry_at:
+        facts.append(Fact("next try", format_until((pool.retry_at - now).total_seconds()), Token.RETRY))
+    return facts
 
 
 def _supervisor(pool: PoolView, view: Overview, now: datetime, zone: tzinfo | None) -> Fact:

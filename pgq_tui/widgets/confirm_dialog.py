@@ -27,6 +27,7 @@ class ConfirmDialog(Dialog[bool]):
 
     DEFAULT_CSS = """
     ConfirmDialog {
+        & DialogBox { width: 96; }
         & #confirm-effect { width: 100%; margin-bottom: 1; }
         & #confirm-items { height: auto; max-height: 10; margin-bottom: 1; }
         & #confirm-list { width: 100%; text-wrap: nowrap; text-overflow: ellipsis; }

@@ -191,8 +191,7 @@ async def test_what_needs_attention_leads_to_its_place() -> None:
 
     async with app.run_test(size=(160, 45)) as pilot:
         await shows(pilot, "Needs attention")
-        app.screen.query_one("#attention").focus()
-        await pilot.press("down", "enter")
+        await pilot.press("exclamation_mark", "down", "enter")
 
         await shows(pilot, "queue emails")
         assert app.current_mode == "queues"
