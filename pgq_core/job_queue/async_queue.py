@@ -84,7 +84,7 @@ class AsyncJobQueue:
     ) -> EnqueuedJob:
         """Adds one job; `data` None counts as `{}`. With `conn` it joins the caller's transaction.
 
-        `conn`: psycopg's connection, or SQLAlchemy's AsyncConnection or AsyncSession over one.
+        `conn`: psycopg's connection, or what SQLAlchemy (connection, session) or Django (`connection`) has over one.
 
         A key that is taken by the same payload and queue answers that job (`created` False), by another one raises
         KeyConflict. InvalidPayload, MalformedData and InvalidJob say what was refused, before anything is sent.

@@ -53,11 +53,7 @@ def _of_sqlalchemy(given: Any) -> object:  # noqa: ANN401
 
 
 def _refusal(wanted: str, given: object, found: object) -> str:
-    text = f"conn is a psycopg.{wanted} here, or something of SQLAlchemy or Django over one, not a {_name(given)}"
+    text = f"conn is a psycopg.{wanted} here, not a {type(given).__name__}"
     if found is not given and found is not None:
-        text += f" over a {_name(found)}"
-    return f"{text}; with another driver call the SQL function enqueue(...) instead"
-
-
-def _name(value: object) -> str:
-    return f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
+        text += f" over a {type(found).__module__}.{type(found).__name__}"
+    return f"{text}; SQLAlchemy's or Django's over one will do, for another driver there is the SQL function enqueue(...)"

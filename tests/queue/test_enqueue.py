@@ -208,12 +208,12 @@ async def test_an_asynchronous_enqueue_joins_the_caller_s_transaction(dsn: str, 
 async def test_a_connection_of_the_other_kind_is_refused(dsn: str, queue: JobQueue, async_queue: AsyncJobQueue) -> None:
     async with await AsyncConnection.connect(dsn) as asynchronous:
         with pytest.raises(TypeError, match=r"psycopg\.Connection here, not a AsyncConnection"):
-            queue.enqueue("t", conn=asynchronous)  # type: ignore[arg-type]  # that is the fault
+            queue.enqueue("t", conn=asynchronous)
     with (
         psycopg.connect(dsn) as plain,
         pytest.raises(TypeError, match=r"psycopg\.AsyncConnection here, not a Connection"),
     ):
-        await async_queue.enqueue("t", conn=plain)  # type: ignore[arg-type]  # that is the fault
+        await async_queue.enqueue("t", conn=plain)
 
 
 async def test_a_handler_enqueues_itself_on_either_queue(
