@@ -213,7 +213,17 @@ async def _create_first_form(conn: Any) -> None:
 
 def test_old_transaction_that_holds_vacuum_back_is_named() -> None:
     holder = "pid 4711 me psql (idle in transaction)"
-    server = ServerRow(datetime.now(UTC), "18.6", "app", "me", False, 1, 3600.0, holder)
+    server = ServerRow(
+        datetime.now(UTC),
+        "18.6",
+        "app",
+        "me",
+        is_read_only=False,
+        waits_for_disk=True,
+        inserted_total=1,
+        holder_age=3600.0,
+        holder=holder,
+    )
     health = HealthRow(0.0, 1, 180006, 100, 5, [], 10, 20, None, 7, 1)
 
     finding = _vacuum(server, health)
