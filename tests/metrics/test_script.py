@@ -45,14 +45,15 @@ class Script:
     jobs: int
     workers: int
     restarts: int
+    workers_afterwards: int
     seconds: float
     """At least so long, the jobs spread over it."""
     outage: float
 
 
 SECRET = "open sesame"
-SHORT = Script(jobs=120, workers=2, restarts=1, seconds=0.0, outage=0.0)
-LONG = Script(jobs=10_000, workers=3, restarts=3, seconds=600.0, outage=8.0)
+SHORT = Script(jobs=80, workers=2, restarts=1, workers_afterwards=1, seconds=0.0, outage=0.0)
+LONG = Script(jobs=10_000, workers=3, restarts=3, workers_afterwards=3, seconds=600.0, outage=8.0)
 
 
 class Worker:
@@ -120,7 +121,7 @@ class Play:
         self._rng = random.Random(5)
 
     def run(self) -> None:
-        self._start_missing()
+        self._start_missing(self.script.workers)
         parts = self.script.restarts + 1
         for part in range(parts):
             self._enqueue(self.script.jobs // parts, over=self.script.seconds / parts)
@@ -166,10 +167,10 @@ class Play:
         self.workers.pop(0).kill()
         stopping.stop()
         self.stopped.append(stopping)
-        self._start_missing()
+        self._start_missing(self.script.workers_afterwards)
 
-    def _start_missing(self) -> None:
-        while len(self.workers) < self.script.workers:
+    def _start_missing(self, wanted: int) -> None:
+        while len(self.workers) < wanted:
             self.workers.append(Worker(self.database.dsn, self.directory))
         eventually(lambda: all(worker.lines("worker_ready") for worker in self.workers), timeout=90, interval=0.1)
 
@@ -181,8 +182,8 @@ class Play:
                 ends_at = time.monotonic() + seconds
                 while time.monotonic() < ends_at:
                     server.execute(
-                        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s",
-                        (database_name(self.database.dsn),),
+                        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s AND pid <> %s",
+                        (database_name(self.database.dsn), self.database.connection().info.backend_pid),
                     )
                     time.sleep(0.2)
             finally:
