@@ -56,4 +56,4 @@ def _refusal(wanted: str, given: object, found: object) -> str:
     text = f"conn is a psycopg.{wanted} here, not a {type(given).__name__}"
     if found is not given and found is not None:
         text += f" over a {type(found).__module__}.{type(found).__name__}"
-    return f"{text}; SQLAlchemy's or Django's over one will do, for another driver there is the SQL function enqueue(...)"
+    return f"{text}; SQLAlchemy's or Django's over one will do; for another driver there is the SQL function enqueue"
