@@ -224,7 +224,7 @@ def test_old_transaction_that_holds_vacuum_back_is_named() -> None:
         holder_age=3600.0,
         holder=holder,
     )
-    health = HealthRow(0.0, 1, 180006, 100, 5, [], 10, 20, None, 7, 1)
+    health = HealthRow(0.0, 1, 180006, 100, 5, [], [], 10, 20, None, 7, 1)
 
     finding = _vacuum(server, health)
 
