@@ -18,6 +18,8 @@ T = TypeVar("T")
 
 LEFTOVERS: Final = 0.1
 """Seconds that tasks have to end once the main one is through."""
+AT_ONCE: Final = 0.05
+"""Seconds, on average, before a worker that lost its connection tries another."""
 LEAST_LIMIT: Final = 30.0
 """Seconds that any loop may take to its next good turn, where its owner says nothing else."""
 
@@ -52,19 +54,24 @@ class ServiceHealth:
 class Pauses:
     """Growing, jittered pauses between attempts that fail: one attempt a second on average at most, back to work soon.
 
-    >>> pauses = Pauses(random=Random(1))
-    >>> 0.5 <= pauses.next() <= 1.5 and 1.0 <= pauses.next() <= 3.0
+    `first`: the mean of the first one, where a single cut connection is likelier than a server that is away.
+
+    >>> pauses = Pauses(first=0.1, random=Random(1))
+    >>> 0.05 <= pauses.next() <= 0.15 and 1.0 <= pauses.next() <= 3.0
     True
     """
 
-    def __init__(self, *, base: float = 1.0, cap: float = 3.0, random: Random | None = None) -> None:
+    def __init__(
+        self, *, base: float = 1.0, cap: float = 3.0, first: float | None = None, random: Random | None = None
+    ) -> None:
+        self._first = base if first is None else first
         self._base = base
         self._cap = cap
         self._random = random or Random()  # noqa: S311 - spreads load, guards nothing
         self.failures = 0
 
     def next(self) -> float:
-        mean = min(self._cap, self._base * 2.0 ** min(self.failures, 10))
+        mean = min(self._cap, self._base * 2.0 ** min(self.failures, 10)) if self.failures else self._first
         self.failures += 1
         return mean * self._random.uniform(0.5, 1.5)
 

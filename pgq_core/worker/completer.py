@@ -16,7 +16,7 @@ from pgq_core.errors import DatabaseUnavailable
 from pgq_core.logs import RepeatedTrouble, get_logger
 from pgq_core.queries import Queries, Statement
 from pgq_core.queries.claims import BuriedJob, ClaimedRow, FinishedJob
-from pgq_core.service import Pauses
+from pgq_core.service import AT_ONCE, Pauses
 from pgq_core.worker.attempt import Attempt, Verdict, Write
 from pgq_core.worker.batch import Batch, simplified
 from pgq_core.worker.job_log import JobLog
@@ -74,7 +74,7 @@ class Completer:
         """One of the waiting rows makes its statement fail: they are written one by one."""
         self.is_in_trouble = False
         """Outcomes cannot be written right now: nothing new should be claimed."""
-        self._pauses = Pauses()
+        self._pauses = Pauses(first=AT_ONCE)
         self._trouble = RepeatedTrouble(get_logger("pgq.worker", worker_id=worker_id))
 
     def add(self, attempt: Attempt) -> None:

@@ -20,7 +20,7 @@ from pgq_core.listener import Listener
 from pgq_core.logs import RepeatedTrouble, get_logger
 from pgq_core.queries import Queries
 from pgq_core.queries.claims import ClaimedRow
-from pgq_core.service import Pauses
+from pgq_core.service import AT_ONCE, Pauses
 from pgq_core.worker.clock import DatabaseClock
 from pgq_core.worker.completer import Completer
 from pgq_core.worker.executor import Executor
@@ -77,7 +77,7 @@ class Producer:
         self._poll = poll
         self._burst = burst
         self._is_stopping = False
-        self._pauses = Pauses()
+        self._pauses = Pauses(first=AT_ONCE)
         self._logger = get_logger("pgq.worker", worker_id=worker_id)
         self._trouble = RepeatedTrouble(self._logger)
         self._is_flagged = False
