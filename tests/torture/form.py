@@ -8,6 +8,14 @@ IS_LONG = os.environ.get("TORTURE") == "long"
 NAME = "long" if IS_LONG else "short"
 
 
+def bound(limit: float) -> float:
+    """A limit in seconds on a machine that has the time; with more than two programs per processor in proportion more.
+
+    What was measured, and the load average, stand in the line either way.
+    """
+    return limit * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1) / 2)
+
+
 def seconds(long: float, short: float | None = None) -> float:
     """`short` where a tenth would be too little for the fault to show."""
     if IS_LONG:

@@ -58,9 +58,10 @@ def charged(arena: Arena) -> int:
     return int(arena.database.value("SELECT count(*) FROM job_runs WHERE outcome IN ('retried', 'dead')"))
 
 
-def test_sessions_severed_at_five_a_second_end_no_process_and_halve_no_rate(arena: Arena) -> None:
+@pytest.mark.parametrize("workers", [8, 2])
+def test_sessions_severed_at_five_a_second_end_no_process_and_halve_no_rate(arena: Arena, workers: int) -> None:
     seconds = form.seconds(120)
-    fleet = arena.fleet(8, 4).start()
+    fleet = arena.fleet(workers, 32 // workers).start()
     work(arena, CALM + seconds + 40)
     usual = calm(arena)
     begun = time.time()
@@ -74,7 +75,7 @@ def test_sessions_severed_at_five_a_second_end_no_process_and_halve_no_rate(aren
 
     arena.judge(
         "Severed sessions",
-        f"{len(arena.accepted)} jobs, 8 workers",
+        f"{len(arena.accepted)} jobs, {workers} workers",
         f"{cuts.count} sessions ended",
         back_after=back,
         rate_during=during,

@@ -46,7 +46,7 @@ def test_t01_workers_killed_every_two_seconds_lose_nothing_and_are_back(arena: A
         slot_back_after_s=max(gaps),
     )
     assert ratio <= 2
-    assert max(gaps) <= 5
+    assert max(gaps) <= form.bound(5)
     assert arena.database.all("SELECT FROM dead_letter_jobs") == []
 
 

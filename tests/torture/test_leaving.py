@@ -74,7 +74,7 @@ def test_t15_rolling_deploy_costs_no_attempt_and_every_exit_is_bounded(arena: Ar
         attempts_charged=arena.database.value("SELECT count(*) FROM job_runs WHERE outcome IN ('retried', 'dead')"),
         handed_back=arena.database.value("SELECT count(*) FROM job_runs WHERE outcome = 'released'"),
     )
-    assert max(exits) <= grace + MARGIN
+    assert max(exits) <= form.bound(grace + MARGIN)
     assert arena.database.all("SELECT FROM job_runs WHERE outcome IN ('retried', 'dead', 'lost')") == []
 
 
@@ -126,7 +126,7 @@ def test_exit_is_bounded_in_every_state(arena: Arena, proxy: Proxy, worker_log: 
         worker.kill_all()
     arena.judge(f"Exit, job {job}, database {database}", "1 worker", f"SIGTERM, grace {GRACE:g} s", exit_after_s=took)
     assert code == 0
-    assert took <= GRACE + MARGIN
+    assert took <= form.bound(GRACE + MARGIN)
     if database == "there":
         assert arena.database.all("SELECT FROM jobs WHERE status = 'running'") == []
         assert arena.database.all("SELECT FROM jobs WHERE attempts > 0") == []
@@ -143,7 +143,7 @@ def test_supervisor_leaves_within_the_grace_in_every_state(arena: Arena, proxy: 
     took = fleet.stop()
 
     arena.judge(f"Supervisor's exit, database {database}", "3 busy workers", "asked to stop", exit_after_s=took)
-    assert took <= GRACE + MARGIN
+    assert took <= form.bound(GRACE + MARGIN)
     assert fleet.runner_processes() == []
 
 
@@ -164,13 +164,14 @@ def test_worker_in_a_terminal_hands_its_jobs_back(arena: Arena, tmp_path: Path, 
     else:
         terminal.sendintr()
         if how == "Ctrl-C twice":
+            terminal.expect("worker_stopping")  # two equal signals in a row may arrive as one
             terminal.sendintr()
         terminal.expect(pexpect.EOF)
     eventually(lambda: has_ended(process), timeout=30)
     took = time.monotonic() - begun
 
     arena.judge(f"Terminal {how}", "1 worker, 4 jobs", how, exit_after_s=took)
-    assert took <= 2 + MARGIN
+    assert took <= form.bound(2 + MARGIN)
     assert all(has_ended(runner) for runner in runners)
     rows = arena.database.all("SELECT status, attempts FROM jobs")
     assert [(row["status"], row["attempts"]) for row in rows] == [("pending", 0)] * 4
@@ -233,4 +234,4 @@ def test_worker_that_hears_every_signal_at_once_still_leaves(arena: Arena, proxy
     finally:
         worker.kill_all()
     arena.judge("Signal storm", "1 worker", "60 signals", exit_after_s=took)
-    assert took <= GRACE + MARGIN
+    assert took <= form.bound(GRACE + MARGIN)
