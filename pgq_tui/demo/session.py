@@ -34,7 +34,7 @@ SERVER = "demo"
 SCHEMA = "pgq_core"
 APP = "pgq_tui.demo.shop:shop"
 # A demo's data may be lost with the machine; it starts and runs faster so.
-SERVER_SETTINGS = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off", "shared_buffers": "64MB"}
+SERVER_SETTINGS = {"fsync": "off", "full_page_writes": "off", "shared_buffers": "64MB"}
 GRACE = 2.0
 LEAVE_SECONDS = GRACE + 4.0
 
