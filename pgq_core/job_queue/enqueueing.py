@@ -32,6 +32,8 @@ from pgq_core.queries.enqueues import EnqueuedRow, array_of_numbers
 from pgq_core.traces import find_tracing
 
 _TYPE_AND_DATA = 2
+_MOST_PLAIN = 1024
+_KINDS = (str, Handler)
 MAX_ROUNDS: Final = 25
 """How often an insert whose key changes hands meanwhile is repeated."""
 _SPURNED = (psycopg.errors.UniqueViolation, psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure)
@@ -48,10 +50,12 @@ class Enqueueing:
         self._registry = registry
         self._max_attempts = max_attempts
         self._max_bytes = max_bytes
+        self._plain: dict[object, Checked] = {}
+        """What requests come to that give nothing but a type and its data, by handler or type: nearly all do."""
 
     def enqueue(self, request: JobRequest) -> Flow[EnqueuedJob]:
         """Checks all before anything is sent."""
-        checked = self._checked(request)
+        checked = self._checked_once(request) if _is_plain(request) else self._checked(request)
         data = self._encoded(checked.handler, request.data)
         key = None if request.idempotency_key is None else checked_key(request.idempotency_key)
         if checked.handler is None and self._announced.is_stale():
@@ -119,6 +123,17 @@ class Enqueueing:
             return encode(data, max_bytes=self._max_bytes)
         return handler.encode(data, max_bytes=self._max_bytes)
 
+    def _checked_once(self, request: JobRequest) -> Checked:
+        kind = request.type
+        if isinstance(kind, str):
+            kind = self._registry.get(kind) or kind
+        known = self._plain.get(kind)
+        if known is None:
+            known = self._checked(request)
+            if len(self._plain) < _MOST_PLAIN:
+                self._plain[kind] = known
+        return known
+
     def _checked(self, request: JobRequest) -> Checked:
         """All but data and key."""
         handler = request.type if isinstance(request.type, Handler) else self._registry.get(request.type)
@@ -178,6 +193,20 @@ class Enqueueing:
         raise DatabaseUnavailable(
             f"an idempotency key changed hands {MAX_ROUNDS} times while it was asked for", sqlstate="40001"
         )
+
+
+def _is_plain(request: JobRequest) -> bool:
+    return (
+        request.queue is None
+        and request.delay is None
+        and request.not_before is None
+        and request.max_attempts is None
+        and request.timeout is None
+        and request.trace_context is None
+        and type(request.priority) is int
+        and request.priority == 0
+        and type(request.type) in _KINDS
+    )
 
 
 def _of_item(number: int, error: InvalidPayload | InvalidJob) -> InvalidPayload | InvalidJob:
