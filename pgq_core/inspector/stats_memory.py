@@ -102,7 +102,8 @@ class StatsMemory:
         starts = bucket_starts(now - span, now, step)
         counts = dict.fromkeys(starts, 0)
         for row in self._rows(starts[0], queue):
-            counts[bucket_start(row.at, step)] += finished(row)
+            # The statistics are read a moment after `now` was: they may hold a bucket that has begun in between.
+            counts[min(bucket_start(row.at, step), starts[-1])] += finished(row)
         return tuple(counts.values())
 
     def points(self, *, now: datetime, window: timedelta) -> tuple[StatsPoint, ...]:
