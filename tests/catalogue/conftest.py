@@ -17,6 +17,7 @@ from pgq_core.settings import load_settings
 from tests.conftest import SCHEMA
 from tests.support.databases import new_database
 from tests.support.queue_database import QueueDatabase
+from tests.support.waiting import eventually_async
 from tests.support.worker_process import Workers, workers_on
 from tests.worker.conftest import open_database
 
@@ -62,6 +63,8 @@ def queries() -> Queries:
 async def maintenance(database: QueueDatabase) -> AsyncIterator[Maintenance]:
     """Its turns are called by the tests."""
     settings = load_settings(dsn=database.dsn, heartbeat=1, stale_limit=3, reaper_interval=0.1, poll=0.1)
+    # A server that has just started is given time: nobody is taken for silent before the stale limit.
+    await eventually_async(lambda: database.value("SELECT pg_postmaster_start_time() < now() - interval '3 s'"))
     maintenance = Maintenance(settings)
     yield maintenance
     await maintenance.close()

@@ -12,6 +12,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg import AsyncConnection
 
 from pgq_core import JobQueue
 from pgq_core.embedded import EmbeddedServer
@@ -101,6 +102,23 @@ async def test_duty_of_a_leader_that_died_before_the_clock_was_set_back_is_taken
     await maintenance.reaper.run_once()
 
     assert maintenance.is_leader
+
+
+async def test_host_of_a_supervisor_that_died_before_the_clock_was_set_back_is_taken_over(
+    database: QueueDatabase, queries: Queries, conn: AsyncConnection[Any]
+) -> None:
+    database.run("DELETE FROM supervisors")
+    database.run(
+        "INSERT INTO supervisors (host, supervisor_id, pid, pools, version, heartbeat_at) "
+        "VALUES ('host', 'dead', 1, '{}', '0', now() + interval '1 hour')"
+    )
+
+    taken = queries.take_host_lease(
+        host="host", supervisor_id="new", pid=2, pools=[], version="0", stale_limit=timedelta(seconds=30), dead_id=None
+    )
+
+    assert await taken.fetch_all(conn) == ["new"]
+    database.run("DELETE FROM supervisors")
 
 
 async def test_zones_of_host_server_and_client_move_no_due_time(
