@@ -94,6 +94,16 @@ async def test_worker_that_died_before_the_clock_was_set_back_is_found_out(
     assert database.outcomes(held) == ["lost"]
 
 
+async def test_job_of_nobody_that_was_claimed_before_the_clock_was_set_back_is_found(
+    database: QueueDatabase, maintenance: Maintenance
+) -> None:
+    held = add_running(database, "nobody", claimed_ago=-HOUR)
+
+    await maintenance.reaper.run_once()
+
+    assert database.outcomes(held) == ["lost"]
+
+
 async def test_duty_of_a_leader_that_died_before_the_clock_was_set_back_is_taken_over(
     database: QueueDatabase, maintenance: Maintenance
 ) -> None:

@@ -11,7 +11,7 @@ SELECT j.id, j.claim_token, j.locked_by AS worker_id, j.queue, j.job_type, j.att
    AND CASE
            WHEN j.lease_until IS NOT NULL THEN j.lease_until < now()
            WHEN w.id IS NOT NULL THEN w.stopped_at IS NOT NULL
-           ELSE j.locked_at < now() - %(stale_limit)s::interval
+           ELSE j.locked_at NOT BETWEEN now() - %(stale_limit)s::interval AND now() + %(stale_limit)s::interval
                 AND pg_postmaster_start_time() NOT BETWEEN now() - %(stale_limit)s::interval AND now()
        END
  ORDER BY j.locked_at, j.id
