@@ -1,6 +1,6 @@
 """Takes one condition at a time out of a statement.
 
-Every operand of WHERE, AND, OR and WHEN counts, in subqueries and FILTERs too; so do LIMIT, row locks and their order.
+Every operand of WHERE, AND, OR, WHEN and IF counts, subqueries included; so do LIMIT, row locks and their order.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ _ENDS = {
     "AND", "OR", "ORDER", "GROUP", "LIMIT", "FOR", "RETURNING", "HAVING", "UNION", "THEN", "WHEN", "ELSE", "END",
     "WINDOW", "OFFSET", "WHERE", "DO", "AS", "LOOP",
 }  # fmt: skip
-_KINDS = {"WHERE": "true", "AND": "true", "OR": "false", "WHEN": "false"}
+_KINDS = {"WHERE": "true", "AND": "true", "OR": "false", "WHEN": "false", "IF": "false", "ELSIF": "false"}
+_NO_CONDITION = re.compile(r"(WHEN|OR) (unique_violation|no_data_found|check_violation|SQLSTATE|REPLACE)\b")
+"""Names of errors behind EXCEPTION, and CREATE OR REPLACE."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +62,13 @@ def _conditions(text: str) -> Iterator[Mutant]:
             open_betweens[depth] = open_betweens.get(depth, 0) + 1
         elif word == "AND" and open_betweens.get(depth):
             open_betweens[depth] -= 1
+        elif word == "IF" and index and tokens[index - 1][0] in {"END", "FUNCTION"}:
+            continue
         elif word in _KINDS:
             end = _end_of_operand(text, tokens, index + 1)
             guard = text[token.start() : end]
-            yield Mutant(guard, f"{text[: token.end()]} {_KINDS[word]} {text[end:]}")
+            if not _NO_CONDITION.match(guard):
+                yield Mutant(guard, f"{text[: token.end()]} {_KINDS[word]} {text[end:]}")
 
 
 def _end_of_operand(text: str, tokens: list[re.Match[str]], index: int) -> int:
@@ -75,7 +80,7 @@ def _end_of_operand(text: str, tokens: list[re.Match[str]], index: int) -> int:
         if depth == 0 and word == "AND" and betweens:
             betweens -= 1
             continue
-        if depth == 0 and (word in _ENDS or word == ";"):
+        if depth == 0 and (word in _ENDS or word in {";", "$"}):
             return token.start()
         betweens += depth == 0 and word == "BETWEEN"
         depth += (word in {"(", "CASE"}) - (word in {")", "END"})

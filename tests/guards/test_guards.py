@@ -11,7 +11,7 @@ import pytest
 
 from pgq_core.sql import query_names, query_text
 from tests.conftest import SCHEMA
-from tests.guards import claims, fleet, operators, upkeep
+from tests.guards import claims, fleet, functions, operators, upkeep
 from tests.guards.mutation import Mutant, mutants, without_comments
 from tests.guards.play import Play, Scenario
 from tests.guards.registry import MEETINGS, SCENARIOS, SURVIVORS
@@ -19,7 +19,7 @@ from tests.support.actors import cast_on
 from tests.support.databases import new_database
 from tests.support.queue_database import QueueDatabase
 
-_PLAYS = (claims, fleet, operators, upkeep)
+_PLAYS = (claims, fleet, functions, operators, upkeep)
 _WRITES = re.compile(r"\b(UPDATE|DELETE|INSERT)\b")
 UNGUARDED = {"read_health"}
 """Reads that only speak of writing."""
@@ -60,7 +60,10 @@ class Stage:
         return None
 
     def _solo(self, scenario: Scenario, mutilated: dict[str, str]) -> None:
-        with self.database.connection().transaction(force_rollback=True):
+        conn = self.database.connection()
+        with conn.transaction(force_rollback=True):
+            for definition in (text for name, text in mutilated.items() if name.startswith("function ")):
+                conn.execute(definition)  # type: ignore[call-overload]  # the server's own text, mutilated
             scenario(Play(self.database, mutilated))
 
     def _meeting(self, scenario: Scenario, mutilated: dict[str, str]) -> None:
@@ -127,3 +130,42 @@ def test_every_lock_is_missed_when_it_is_gone(statement: str, mutant: Mutant, st
     assert any(stage.complaint(play, {statement: mutant.text}, meets=True) for play in plays), (
         f"{statement} without {mutant.name!r}: no play of two sessions fails"
     )
+
+
+@pytest.fixture(scope="module")
+def definitions(database: QueueDatabase) -> dict[str, str]:
+    """Of the functions that write, by name."""
+    rows = database.all(
+        "SELECT p.proname AS name, pg_get_functiondef(p.oid) AS text FROM pg_proc p "
+        "WHERE p.pronamespace = %s::regnamespace AND p.prokind = 'f'",
+        SCHEMA,
+    )
+    return {row["name"]: row["text"] for row in rows if _WRITES.search(without_comments(row["text"]))}
+
+
+def test_no_function_that_writes_is_without_a_play(definitions: dict[str, str]) -> None:
+    played = {name.removeprefix("function ") for name in SCENARIOS if name.startswith("function ")}
+
+    assert set(definitions) - played == set(), "write a play for each"
+    assert played <= set(definitions)
+
+
+@pytest.mark.parametrize("function", sorted(name for name in SCENARIOS if name.startswith("function ")))
+def test_every_guard_of_a_function_is_missed_when_it_is_gone(
+    function: str, definitions: dict[str, str], stage: Stage
+) -> None:
+    """Its row locks are played in tests/interleavings."""
+    for scenario in SCENARIOS[function]:
+        complaint = stage.complaint(scenario)
+        assert complaint is None, f"{scenario.__name__}: {complaint}"
+
+    found = [mutant for mutant in mutants(definitions[function.removeprefix("function ")]) if not mutant.about_locks]
+    survivors = [mutant.name for mutant in found if _function_survives(function, mutant, stage)]
+
+    assert not survivors, f"{function}: no play fails without these: {survivors}"
+
+
+def _function_survives(function: str, mutant: Mutant, stage: Stage) -> bool:
+    if (function, mutant.name) in SURVIVORS:
+        return False
+    return all(stage.complaint(play, {function: mutant.text}) is None for play in SCENARIOS[function])
