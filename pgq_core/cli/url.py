@@ -33,8 +33,9 @@ def url(
         address = _embedded_address(settings.db_schema, tcp=tcp)
     if as_json:
         from pgq_core.cli.output import print_json
+        from pgq_core.runtime import schema_in_use
 
-        print_json({"url": address, "schema": settings.db_schema, "embedded": not settings.dsn})
+        print_json({"url": address, "schema": schema_in_use(settings), "embedded": not settings.dsn})
     else:
         typer.echo(address)
 

@@ -187,6 +187,7 @@ def test_without_an_address_the_embedded_server_serves_and_can_be_stopped(progra
 
 def test_url_prints_the_address_that_was_given(program: Program, dsn: str) -> None:
     assert program("url").out == f"{dsn}\n"
+    assert program("url", "--json").json == {"url": dsn, "schema": "pgq_core", "embedded": False}
     assert program("url", "--tcp").code == 2
 
 
