@@ -192,6 +192,9 @@ class FramedScreen(Screen[None]):
     def fit_main(self, rows: int) -> None:
         """Give the table above a detail the lines it needs, at most three fifths of the screen."""
         table, body = self.query_one("#body .main"), self.query_one("#body")
+        if self.has_class("-short") or self.has_class("-slim"):
+            table.styles.clear_rule("height")  # there is no detail below
+            return
         height = max(min(rows + FRAME_AND_HEADER, body.size.height * 3 // 5), FRAME_AND_HEADER + 2)
         if body.size.height and (table.styles.height is None or table.styles.height.value != height):
             table.styles.height = height
