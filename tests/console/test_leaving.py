@@ -137,7 +137,8 @@ async def test_a_supervisor_without_workers_is_asked_about_too() -> None:
         await shows(pilot, "on this host runs no worker")
 
 
-async def test_a_supervisor_that_is_just_being_started_is_asked_about_too() -> None:
+async def test_a_supervisor_that_is_just_being_started_is_asked_about_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pgq_tui.app.LONGEST_WAIT_TO_LEAVE", 60.0)
     host, is_up = Host(), asyncio.Event()
 
     async def bring_up() -> LocalWorkers:

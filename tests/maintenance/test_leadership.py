@@ -42,15 +42,15 @@ async def test_one_leads_and_the_next_takes_over_at_once_when_it_leaves(database
 
 
 async def test_follower_takes_over_when_the_lease_of_a_dead_leader_ends(database: QueueDatabase) -> None:
-    dead = maintenance_on(database)
+    dead = maintenance_on(database, stale_limit=3.0)  # long enough for a busy machine to look while it holds
     await dead.reaper.run_once()
     assert dead.is_leader
     await dead._leadership._close()  # its process is gone, its lease is not
-    follower = maintenance_on(database)
+    follower = maintenance_on(database, stale_limit=3.0)
     await follower.reaper.run_once()
     assert not follower.is_leader
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not follower.is_leader:
             await follower.reaper.run_once()
             await asyncio.sleep(0.02)
@@ -59,7 +59,7 @@ async def test_follower_takes_over_when_the_lease_of_a_dead_leader_ends(database
 
 
 async def test_follower_holds_no_connection(database: QueueDatabase) -> None:
-    leader, follower = maintenance_on(database), maintenance_on(database)
+    leader, follower = maintenance_on(database, stale_limit=60.0), maintenance_on(database, stale_limit=60.0)
     await leader.reaper.run_once()
     await follower.reaper.run_once()
 
