@@ -93,14 +93,16 @@ def storable_result(value: object, *, max_bytes: int = MAX_BYTES) -> tuple[str |
 
 
 _QUICK_SIZE: Final = 64 * 1024
-_LONG_NUMBER: Final = re.compile(rb"[0-9]{18}|[0-9][eE]")
+_LONG_NUMBER: Final = re.compile(r"[0-9]{18}|[0-9][eE]")
 """Where orjson may round: integers beyond 64 bits. They are read exactly, and so is what only looks like one."""
 
 
 def decode(text: str | bytes) -> JSON:
     """The value of JSON text, integers exact. Raises InvalidPayload for what plain SQL may hold and Python cannot."""
     try:
-        if len(text) < _QUICK_SIZE and not _LONG_NUMBER.search(text if isinstance(text, bytes) else text.encode()):
+        if isinstance(text, bytes):
+            text = text.decode()
+        if len(text) < _QUICK_SIZE and not _LONG_NUMBER.search(text):
             return orjson.loads(text)
     except ValueError:  # orjson is stricter about nesting and size; the exact way decides
         pass
@@ -125,15 +127,6 @@ def decode_any(text: str | bytes) -> JSON | Unreadable:
         return decode(text)
     except InvalidPayload as error:
         return Unreadable(error.reason)
-
-
-def copied(value: JSON) -> JSON:
-    """A copy that shares nothing mutable with `value`; much faster than copy.deepcopy, for JSON values only."""
-    if isinstance(value, dict):
-        return {key: copied(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [copied(item) for item in value]
-    return value
 
 
 def _quickly(value: object) -> bytes | None:

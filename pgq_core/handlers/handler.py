@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeAlias, 
 
 from pgq_core.domain.enqueue import checked_delay
 from pgq_core.domain.job import JSON, Job
-from pgq_core.domain.payload import MAX_BYTES, Unreadable, copied, encode
+from pgq_core.domain.payload import MAX_BYTES, decode, encode
 from pgq_core.domain.retry import RetryPolicy
-from pgq_core.errors import MalformedData
+from pgq_core.errors import InvalidPayload, MalformedData
 from pgq_core.handlers.signature import is_coroutine_function, place_of
 
 if TYPE_CHECKING:  # imported where a handler has a model: a worker without any is 10 MB smaller
@@ -109,13 +109,20 @@ class Handler(Generic[P, R]):
             self._validated(text)
         return text
 
-    def bind(self, data: JSON) -> object:
-        """The first argument for one call: the validated model, or a copy of `data`. Raises MalformedData."""
-        if isinstance(data, Unreadable):
-            raise MalformedData(self.type, (("data", data.reason),))
-        if self._adapter is None:
-            return copied(data)
-        return self._validated(encode(data, max_bytes=_ANY_SIZE))
+    def bind(self, text: str | None) -> object:
+        """The first argument for one call, from the JSON text of a job's data: the validated model, or the value.
+
+        Each call makes a value of its own, so that no handler changes what another one reads. No data counts as an
+        empty object. Raises MalformedData.
+        """
+        if text is None:
+            text = "{}"
+        if self._adapter is not None:
+            return self._validated(text)
+        try:
+            return decode(text)
+        except InvalidPayload as error:
+            raise MalformedData(self.type, (("data", error.reason),)) from None
 
     def invoke(self, argument: object, *, job: Job, conn: object = None, context: object = None) -> object:
         """Calls the function with what it asked for; answers its value, or its coroutine when `is_async`."""
@@ -155,7 +162,7 @@ class Handler(Generic[P, R]):
 
         return TypeAdapter(self.model)
 
-    def _validated(self, text: bytes) -> object:
+    def _validated(self, text: str | bytes) -> object:
         if self._adapter is None:
             raise TypeError(f"{self!r} has no model")
         from pydantic import ValidationError
@@ -177,9 +184,6 @@ class Call:
         if data is not None and fields:
             raise TypeError(f"{self.handler.type}: give one value or fields by name, not both")
         return queue.enqueue(self.handler, fields if data is None else data, **self.options)
-
-
-_ANY_SIZE = 2**31
 
 
 def _problems(error: ValidationError) -> tuple[tuple[str, str], ...]:

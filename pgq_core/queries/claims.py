@@ -4,32 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from operator import itemgetter
 from typing import NamedTuple
 
 from pgq_core.domain.job import JSON, Job, JobStatus
-from pgq_core.domain.payload import Unreadable
-from pgq_core.queries.arrays import numbers, texts, words
+from pgq_core.domain.payload import Unreadable, decode_any
+from pgq_core.domain.stretch import WHOLE_QUEUE, Stretch
+from pgq_core.queries.arrays import Float8Array, Int8Array, PackedArray
 from pgq_core.queries.statement import QueryGroup, Statement
 
 
 class ClaimedRow(NamedTuple):
-    """A row as `claim_jobs` returns it. `claimed_at_epoch`: the database's clock (seconds) when the claim answered.
+    """A row as `claim_jobs` returns it; `claimed_at` is the database's clock when the claim answered.
 
-    A tuple in the order of the statement's columns: made once per job, in a tenth of a dataclass's time.
+    A tuple in the order of the statement's columns: made once per job, in a tenth of a dataclass's time. Times are
+    seconds since 1970 and `data` is JSON text, since most handlers never look at the ones and decode the other once.
     """
 
     id: int
     queue: str
     job_type: str
-    payload: JSON
+    data: str | None
     idempotency_key: str | None
     priority: int
     attempts: int
     max_attempts: int
-    not_before: datetime
-    created_at: datetime
+    not_before: float
+    created_at: float
     claim_token: int
     timeout: timedelta | None
     losses: int
@@ -38,20 +40,24 @@ class ClaimedRow(NamedTuple):
     trace_context: JSON
     origin_job_id: int | None
     replayed_from: int | None
-    claimed_at_epoch: float
+    claimed_at: float
+
+    def decoded_data(self) -> JSON | Unreadable:
+        """A value of its own for each caller. A payload without data counts as one with an empty object."""
+        return {} if self.data is None else decode_any(self.data)
 
     def to_job(self) -> Job:
         return Job(
             id=self.id,
             queue=self.queue,
             type=self.job_type,
-            data=self.payload if isinstance(self.payload, Unreadable) else self.payload.get("data", {}),
+            data=self.decoded_data(),
             priority=self.priority,
             status=JobStatus.RUNNING,
             attempts=self.attempts,
             max_attempts=self.max_attempts,
-            not_before=self.not_before,
-            created_at=self.created_at,
+            not_before=datetime.fromtimestamp(self.not_before, UTC),
+            created_at=datetime.fromtimestamp(self.created_at, UTC),
             idempotency_key=self.idempotency_key,
             claim_token=self.claim_token,
             timeout=self.timeout,
@@ -130,31 +136,84 @@ class BuriedRow:
     job_id: int
 
 
+def stretch_arrays(stretches: Sequence[Stretch]) -> dict[str, PackedArray]:
+    """The parameters of `claim_jobs` that say where to look."""
+    return {
+        "after_levels": Int8Array([stretch.after.level for stretch in stretches]),
+        "after_dues": Float8Array([stretch.after.due for stretch in stretches]),
+        "after_ids": Int8Array([stretch.after.id for stretch in stretches]),
+        "until_levels": Int8Array([stretch.until.level for stretch in stretches]),
+        "until_dues": Float8Array([stretch.until.due for stretch in stretches]),
+        "until_ids": Int8Array([stretch.until.id for stretch in stretches]),
+    }
+
+
 class ClaimQueries(QueryGroup):
     def claim_jobs(
-        self, *, queue: str, worker_id: str, limit: int, job_types: Sequence[str] | None, lease: timedelta | None
+        self,
+        *,
+        queue: str,
+        worker_id: str,
+        limit: int,
+        job_types: Sequence[str] | None,
+        lease: timedelta | None,
+        stretches: Sequence[Stretch] = (WHOLE_QUEUE,),
     ) -> Statement[ClaimedRow]:
-        """`job_types` None claims any type; `lease` None means that liveness is the worker's heartbeat."""
-        types = None if job_types is None else list(job_types)
+        """`job_types` None claims any type; `lease` None means that liveness is the worker's heartbeat.
+
+        `stretches`: where to look, in the order of the claim and apart from each other.
+        """
         return self._statement(
-            "claim_jobs", ClaimedRow, queue=queue, worker_id=worker_id, limit=limit, job_types=types, lease=lease
+            "claim_jobs",
+            ClaimedRow,
+            queue=queue,
+            worker_id=worker_id,
+            limit=limit,
+            job_types=None if job_types is None else list(job_types),
+            lease=lease,
+            **stretch_arrays(stretches),
         )
 
     def finish_jobs(self, jobs: Sequence[FinishedJob], *, worker_id: str, slot: int) -> Statement[int]:
-        """Rows: the ids that were still ours."""
+        """Rows: the ids that were still ours. Sorted by id, so that two writers cannot wait for each other."""
         ordered = sorted(jobs, key=itemgetter(0))
         return self._statement(
             "finish_jobs",
             int,
             worker_id=worker_id,
             slot=slot,
-            ids=numbers([j.id for j in ordered]),
-            tokens=numbers([j.token for j in ordered]),
-            started=numbers([j.started for j in ordered]),
-            finished=numbers([j.finished for j in ordered]),
-            outcomes=words([j.outcome for j in ordered]),
-            results=texts([j.result for j in ordered]),
-            errors=texts([j.error for j in ordered]),
+            ids=Int8Array([j.id for j in ordered]),
+            tokens=Int8Array([j.token for j in ordered]),
+            started=Float8Array([j.started for j in ordered]),
+            finished=Float8Array([j.finished for j in ordered]),
+            outcomes=[j.outcome for j in ordered],
+            results=[j.result for j in ordered],
+            errors=[j.error for j in ordered],
+        )
+
+    def finish_successes(
+        self,
+        ids: Sequence[int],
+        tokens: Sequence[int],
+        started: Sequence[float],
+        finished: Sequence[float],
+        *,
+        worker_id: str,
+        slot: int,
+    ) -> Statement[int]:
+        """`finish_jobs` by columns, sorted by id, for successes that said nothing."""
+        return self._statement(
+            "finish_jobs",
+            int,
+            worker_id=worker_id,
+            slot=slot,
+            ids=Int8Array(ids),
+            tokens=Int8Array(tokens),
+            started=Float8Array(started),
+            finished=Float8Array(finished),
+            outcomes=[],
+            results=[],
+            errors=[],
         )
 
     def reschedule_jobs(self, jobs: Sequence[RescheduledJob], *, slot: int) -> Statement[RescheduledRow]:

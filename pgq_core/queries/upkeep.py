@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from pgq_core.queries.arrays import Int8Array
 from pgq_core.queries.claims import ClaimedRow
 from pgq_core.queries.orphans import OrphanRow
 from pgq_core.queries.statement import QueryGroup, Statement
@@ -202,8 +203,9 @@ class UpkeepQueries(QueryGroup):
     def list_claims(self, *, worker_id: str) -> Statement[ClaimRow]:
         return self._statement("list_claims", ClaimRow, worker_id=worker_id)
 
-    def list_cancel_requests(self, *, worker_id: str) -> Statement[int]:
-        return self._statement("list_cancel_requests", int, worker_id=worker_id)
+    def list_cancel_requests(self, *, worker_id: str, ids: Sequence[int]) -> Statement[int]:
+        """Those of the worker's jobs that were asked to stop."""
+        return self._statement("list_cancel_requests", int, worker_id=worker_id, ids=Int8Array(ids))
 
     # Promotion
 

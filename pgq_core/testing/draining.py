@@ -19,7 +19,7 @@ from pgq_core.queries import Queries, Statement
 from pgq_core.queries.claims import BuriedJob, ClaimedRow, FinishedJob, RescheduledJob
 from pgq_core.testing.jitter import FixedJitter
 from pgq_core.testing.statements import TestingStatements
-from pgq_core.worker.attempt import Attempt, Verdict, Write
+from pgq_core.worker.attempt import Attempt, SpelledOut, Verdict, Write
 from pgq_core.worker.calls import Calls
 from pgq_core.worker.clock import DatabaseClock
 from pgq_core.worker.endings import Endings
@@ -108,17 +108,17 @@ class Draining:
                 raise DrainedTooLong(limit, rows[0].job_type)
 
     def _run(self, row: ClaimedRow) -> Generator[Step, Any, DrainedRun]:
-        self._clock.set(row[-1])  # the last column of a claim: the database's time
+        self._clock.set(row.claimed_at)
         handler = self._registry.get(row.job_type)
         if handler is None or row.attempts >= row.max_attempts:
             yield self._written(self._endings.without_run(row))
             return DrainedRun(row.to_job(), Outcome.DEAD)
-        attempt = Attempt(row, handler)
-        limit = handler.timeout if row.timeout is None else row.timeout
-        attempt.limit = 0.0 if limit is None else limit.total_seconds()
+        wanted = handler.timeout if row.timeout is None else row.timeout
+        attempt = Attempt(row, handler, mark=-1, limit=0.0 if wanted is None else wanted.total_seconds())
         attempt.started = time.monotonic()
         returned: Returned = yield attempt
-        write = returned.write if returned.error is None else self._judged(attempt, returned.error)
+        outcome = returned.write if returned.error is None else self._judged(attempt, returned.error)
+        write = self._endings.spelled_out(attempt, outcome)
         if write is not None and not attempt.is_written:
             ours: list[Any] = yield self._written(write)
             write = write if ours else None
@@ -134,7 +134,7 @@ class Draining:
             return self._endings.of_trouble(attempt, error)
         return self._endings.of_error(attempt, error)
 
-    def _written(self, write: Write) -> Statement[Any]:
+    def _written(self, write: SpelledOut) -> Statement[Any]:
         match write:
             case FinishedJob():
                 return self._queries.finish_jobs([write], worker_id=self._worker_id, slot=_SLOT)
@@ -170,7 +170,7 @@ def raise_first_error(runs: list[DrainedRun]) -> None:
             raise run.error
 
 
-def _told(attempt: Attempt, write: Write | None, error: Exception | None) -> DrainedRun:
+def _told(attempt: Attempt, write: SpelledOut | None, error: Exception | None) -> DrainedRun:
     match write:
         case FinishedJob():
             result = None if write.result is None else decode_any(write.result)

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from concurrent.futures import Future
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
-from pgq_core.domain.job import JSON, Job
-from pgq_core.domain.payload import Unreadable
+from pgq_core.domain.job import Job
 from pgq_core.handlers import Failure, Handler
 from pgq_core.queries.claims import BuriedJob, ClaimedRow, FinishedJob, RescheduledJob
 from pgq_core.worker.context import JobContext
 
-Write = FinishedJob | RescheduledJob | BuriedJob
+
+class PlainSuccess:
+    """It succeeded and said nothing: there is nothing to write but its times, which the attempt has."""
+
+
+PLAIN_SUCCESS: Final = PlainSuccess()
+SpelledOut = FinishedJob | RescheduledJob | BuriedJob
+Write = PlainSuccess | SpelledOut
 
 
 class Verdict(StrEnum):
@@ -25,68 +31,42 @@ class Verdict(StrEnum):
 
 
 class Attempt:
-    """Mutable and small: one is made per job, on the hot path."""
+    """Mutable and small: one is made per job, on the hot path. What is rare stays on the class until it happens."""
 
-    __slots__ = (
-        "_job",
-        "context",
-        "deadline",
-        "failure",
-        "finished",
-        "future",
-        "handler",
-        "has_returned",
-        "is_noted",
-        "is_settled",
-        "is_simplified",
-        "is_written",
-        "limit",
-        "mark",
-        "row",
-        "started",
-        "verdict",
-        "write",
-    )
+    started = 0.0
+    finished = 0.0
+    deadline = 0.0
+    """Monotonic time of its limit; 0 = none."""
+    verdict: Verdict | None = None
+    has_returned = False
+    """Its thread is through with it."""
+    is_noted = False
+    """Its long transaction was warned about."""
+    is_settled = False
+    """Its outcome is decided: whatever its code still does no longer counts."""
+    write: Write | None = None
+    is_simplified = False
+    """The database would not take its outcome as it was."""
+    is_written = False
+    """Its outcome was committed in its own transaction."""
+    failure: Failure | None = None
+    context: JobContext | None = None
+    future: Future[Any] | None = None
+    """The thread in which a plain function runs inside middleware."""
+    _job: Job | None = None
 
-    def __init__(self, row: ClaimedRow, handler: Handler[..., Any]) -> None:
+    def __init__(self, row: ClaimedRow, handler: Handler[..., Any], mark: int, limit: float) -> None:
+        """`mark`: index of its mark in the shared memory. `limit`: longest time it may run, in seconds; 0 = none."""
         self.row = row
         self.handler = handler
-        self.mark = -1
-        """Index of its mark in the shared memory."""
-        self.started = 0.0
-        self.finished = 0.0
-        self.deadline = 0.0
-        """Monotonic time of its limit; 0 = none."""
-        self.limit = 0.0
-        """Longest time it may run, in seconds; 0 = none."""
-        self.verdict: Verdict | None = None
-        self.has_returned = False
-        """Its thread is through with it."""
-        self.is_noted = False
-        """Its long transaction was warned about."""
-        self.is_settled = False
-        """Its outcome is decided: whatever its code still does no longer counts."""
-        self.write: Write | None = None
-        self.is_simplified = False
-        """The database would not take its outcome as it was."""
-        self.is_written = False
-        """Its outcome was committed in its own transaction."""
-        self.failure: Failure | None = None
-        self.context: JobContext | None = None
-        self.future: Future[Any] | None = None
-        """The thread in which a plain function runs inside middleware."""
-        self._job: Job | None = None
+        self.mark = mark
+        self.limit = limit
 
     @property
     def job(self) -> Job:
         if self._job is None:
             self._job = self.row.to_job()
         return self._job
-
-    @property
-    def data(self) -> JSON:
-        payload = self.row.payload
-        return payload if isinstance(payload, Unreadable) else payload.get("data", {})
 
     def is_in_thread(self) -> bool:
         """Whether a thread that middleware waited for still works on it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 import psycopg
@@ -9,7 +10,7 @@ import psycopg
 from pgq_core.database import first_line
 from pgq_core.domain.text import storable
 from pgq_core.queries.claims import BuriedJob, ClaimedRow, FinishedJob, RescheduledJob
-from pgq_core.worker.attempt import Attempt, Write
+from pgq_core.worker.attempt import PLAIN_SUCCESS, Attempt, PlainSuccess, Write
 
 
 @dataclass(slots=True)
@@ -17,6 +18,7 @@ class Batch:
     """`is_repeated`: part of it may have been written before, when the connection broke under it."""
 
     is_repeated: bool = False
+    succeeded: list[Attempt] = field(default_factory=list)
     finished: list[tuple[FinishedJob, Attempt]] = field(default_factory=list)
     rescheduled: list[tuple[RescheduledJob, Attempt]] = field(default_factory=list)
     letters: list[tuple[BuriedJob, Attempt | None]] = field(default_factory=list)
@@ -25,10 +27,17 @@ class Batch:
     """Nothing is to be written for these."""
 
     def __len__(self) -> int:
-        groups = (self.finished, self.rescheduled, self.letters, self.released, self.unwritten)
+        groups = (self.succeeded, self.finished, self.rescheduled, self.letters, self.released, self.unwritten)
         return sum(len(group) for group in groups)
 
-    def add(self, attempt: Attempt) -> None:
+    def add(self, attempts: Iterable[Attempt]) -> None:
+        for attempt in attempts:
+            if attempt.write is PLAIN_SUCCESS:
+                self.succeeded.append(attempt)
+            else:
+                self._add(attempt)
+
+    def _add(self, attempt: Attempt) -> None:
         write = attempt.write
         if attempt.is_written:
             self.unwritten.append(attempt)
@@ -40,11 +49,12 @@ class Batch:
                 self.rescheduled.append((write, attempt))
             case BuriedJob():
                 self.letters.append((write, attempt))
-            case None:
+            case _:
                 self.unwritten.append(attempt)
 
     def attempts(self) -> list[Attempt]:
         return [
+            *self.succeeded,
             *(attempt for _, attempt in self.finished),
             *(attempt for _, attempt in self.rescheduled),
             *(attempt for _, attempt in self.letters if attempt is not None),
@@ -52,10 +62,13 @@ class Batch:
         ]
 
 
-def simplified(write: Write | None, error: psycopg.Error) -> Write | None:
+def simplified(attempt: Attempt, error: psycopg.Error) -> Write | None:
     """The same outcome without what the database would not take, and words in its place."""
     words = storable(f"not storable: {first_line(error)}", limit=500)
+    write = attempt.write
     match write:
+        case PlainSuccess():
+            return FinishedJob(attempt.row.id, attempt.row.claim_token, None, None, error=f"times {words}")
         case FinishedJob():
             return write._replace(result=None, error=f"result {words}")
         case RescheduledJob():

@@ -52,7 +52,7 @@ class Calls:
         """The handler's first argument; its context too, when it wants one. Raises MalformedData."""
         if "context" in attempt.handler.injected:
             attempt.context = JobContext(attempt.job, self._resources, self._worker_id)
-        return attempt.handler.bind(attempt.data)
+        return attempt.handler.bind(attempt.row.data)
 
     async def run(self, attempt: Attempt) -> Write:
         """In a coroutine slot."""

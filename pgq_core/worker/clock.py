@@ -17,12 +17,16 @@ class DatabaseClock:
     """The database's time computed from our monotonic clock: set by each claim, never by this machine's wall clock."""
 
     def __init__(self) -> None:
-        self._offset = time.time() - time.monotonic()
+        self.offset = time.time() - time.monotonic()
+        """Seconds from our monotonic clock to the database's time since 1970."""
+        self.is_set = False
+        """Whether the database has said the time; before, it is a guess by this machine's clock."""
 
     def set(self, epoch: float) -> None:
         """`epoch`: the database's time (seconds) in an answer that has just arrived."""
-        self._offset = epoch - time.monotonic()
+        self.offset = epoch - time.monotonic()
+        self.is_set = True
 
     def epoch(self, monotonic: float) -> float:
         """The database's time at a moment of our monotonic clock."""
-        return monotonic + self._offset
+        return monotonic + self.offset

@@ -64,6 +64,7 @@ class Corridor:
             self._dsn,
             queries,
             marks,
+            clock,
             self._log,
             worker_id=orders.worker_id,
             slot=orders.slot,

@@ -17,7 +17,7 @@ from pgq_core.domain.text import storable
 from pgq_core.errors import MalformedData
 from pgq_core.handlers import Failure, failure_of
 from pgq_core.queries.claims import BuriedJob, ClaimedRow, FinishedJob, RescheduledJob
-from pgq_core.worker.attempt import Attempt, Verdict, Write
+from pgq_core.worker.attempt import PLAIN_SUCCESS, Attempt, PlainSuccess, SpelledOut, Verdict, Write
 from pgq_core.worker.clock import DatabaseClock
 
 _OUR_FRAMES: Final = str(Path(__file__).parent.parent)
@@ -38,9 +38,9 @@ class Endings:
         """The handler returned."""
         if isinstance(value, HandlerWish):
             return self.of_error(attempt, value)
+        if value is None and not attempt.handler.transactional:
+            return PLAIN_SUCCESS
         row, epoch = attempt.row, self._clock.epoch
-        if value is None:
-            return FinishedJob(row.id, row.claim_token, epoch(attempt.started), epoch(attempt.finished))
         result, note = storable_result(value)
         return FinishedJob(
             row.id,
@@ -51,6 +51,13 @@ class Endings:
             result,
             note,
         )
+
+    def spelled_out(self, attempt: Attempt, write: Write | None) -> SpelledOut | None:
+        """The same, with all that its statement has to say."""
+        if isinstance(write, PlainSuccess):
+            row, epoch = attempt.row, self._clock.epoch
+            return FinishedJob(row.id, row.claim_token, epoch(attempt.started), epoch(attempt.finished))
+        return write
 
     def of_error(self, attempt: Attempt, error: BaseException) -> Write:
         """The handler raised, or returned a wish."""

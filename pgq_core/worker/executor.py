@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Final, Protocol
 
 from pgq_core.errors import ClaimLost
 from pgq_core.handlers import Handler, Registry
 from pgq_core.queries.claims import BuriedJob, ClaimedRow
-from pgq_core.worker.attempt import Attempt, Verdict, Write
+from pgq_core.worker.attempt import PLAIN_SUCCESS, Attempt, Verdict, Write
 from pgq_core.worker.calls import Calls
 from pgq_core.worker.endings import Endings
 from pgq_core.worker.forks import ThisProcess, end_copy
@@ -150,16 +150,18 @@ class Executor:
         await self._quiet.wait()
 
     def dispatch(self) -> None:
-        """Starts what can start."""
-        while (attempt := self._next_attempt()) is not None:
+        """Starts what can start: the first coroutine here, the others by it (see CoroutineSlots)."""
+        attempt = self._next_attempt()
+        if attempt is not None:
             self._slots.give(attempt)
 
-    def forget(self, attempts: Iterable[Attempt]) -> None:
+    def forget(self, attempts: Sequence[Attempt]) -> None:
         """The outcomes of these attempts are written."""
-        cells = self._marks.cells
+        cells, free = self._marks.cells, self._free_marks
         for attempt in attempts:
             cells[2 * attempt.mark] = 0
-            self._free_marks.append(attempt.mark)
+            free.append(attempt.mark)
+        self.pace.add([(attempt.handler.type, attempt.finished - attempt.started) for attempt in attempts])
         if self.ready:
             self.dispatch()
 
@@ -169,7 +171,7 @@ class Executor:
         """The next job for a coroutine slot; plain functions met on the way are given to threads."""
         while self.ready and self.running < self.concurrency and self._free_marks:
             row = self.ready.popleft()
-            handler = self._registry.get(row.job_type or "")
+            handler = self._registry.get(row.job_type)
             if handler is None:  # claims ask only for known types; a row may have been edited since
                 self._ended.release([row])
             elif row.attempts >= row.max_attempts:
@@ -183,11 +185,9 @@ class Executor:
         return None
 
     def _new_attempt(self, row: ClaimedRow, handler: Handler[..., object]) -> Attempt:
-        attempt = Attempt(row, handler)
-        attempt.mark = self._free_marks.pop()
-        limit = handler.timeout if row.timeout is None else row.timeout
-        attempt.limit = self._job_timeout if limit is None else min(limit.total_seconds(), LONGEST_LIMIT)
-        return attempt
+        wanted = handler.timeout if row.timeout is None else row.timeout
+        limit = self._job_timeout if wanted is None else min(wanted.total_seconds(), LONGEST_LIMIT)
+        return Attempt(row, handler, self._free_marks.pop(), limit)
 
     def _begin(self, attempt: Attempt) -> float:
         """On any thread: the attempt starts now. Answers its deadline, 0 for none."""
@@ -217,9 +217,9 @@ class Executor:
             if handler.injected or self._calls.wraps:
                 write = await self._calls.run(attempt)
             else:
-                value = await handler.function(handler.bind(attempt.data))
+                value = await handler.function(handler.bind(attempt.row.data))
                 attempt.finished = time.monotonic()
-                write = self._endings.of_value(attempt, value)
+                write = PLAIN_SUCCESS if value is None else self._endings.of_value(attempt, value)
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises fails that job and nothing else
             write = self._write_of_error(attempt, error)
             slot.forget_cancellation()
@@ -256,8 +256,7 @@ class Executor:
         attempt.is_settled = True
         attempt.write = None if attempt.verdict is Verdict.DROP else write
         self._marks.cells[2 * attempt.mark] = -attempt.row.id
-        self.pace.add(attempt.handler.type, attempt.finished - attempt.started)
-        if attempt.is_in_thread():
+        if attempt.future is not None and attempt.is_in_thread():
             self._limits.leave_over(attempt)
         self._ended.add(attempt)
 

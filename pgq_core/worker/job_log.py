@@ -44,6 +44,15 @@ class JobLog:
         event = f"job_{write.outcome}"
         self._logger.info(event, **_facts(attempt.row), duration_ms=_duration(attempt), note=write.error)
 
+    def succeeded(self, attempts: Sequence[Attempt]) -> None:
+        """The same for many at once that said nothing."""
+        said = attempts if self._keep_all else attempts[: max(LINES_PER_SECOND - self._lines, 0)]
+        self._lines += len(attempts)
+        for attempt in said:
+            self._logger.info("job_succeeded", **_facts(attempt.row), duration_ms=_duration(attempt), note=None)
+        if len(said) < len(attempts):
+            self._unsaid.update(attempt.row.queue for attempt in attempts[len(said) :])
+
     def rescheduled(self, attempt: Attempt, write: RescheduledJob, row: RescheduledRow) -> None:
         event = f"job_{'cancelled' if row.retry_at is None else write.outcome}"
         self._logger.warning(

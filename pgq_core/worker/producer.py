@@ -24,10 +24,13 @@ from pgq_core.service import AT_ONCE, Pauses
 from pgq_core.worker.clock import DatabaseClock
 from pgq_core.worker.completer import Completer
 from pgq_core.worker.executor import Executor
+from pgq_core.worker.frontier import TRAIL
 from pgq_core.worker.job_log import JobLog
 from pgq_core.worker.pace import LARGEST_CLAIM
 from pgq_core.worker.rotation import Rotation
+from pgq_core.worker.search import Search
 from pgq_core.worker.spec import ServedQueue
+from pgq_core.worker.stop_requests import StopRequests
 from pgq_core.worker.suspects import Suspects
 
 CALL_LIMIT: Final = 30.0
@@ -38,7 +41,7 @@ STILL_AWAKE: Final = 0.05
 PROMOTED_AT_ONCE: Final = 1000
 TOGETHER: Final = 0.2
 """Of the poll interval: what is due so soon is done in the turn that goes on, instead of waking us once more."""
-COUNT_EVERY: Final = 10.0
+COUNT_EVERY: Final = 60.0
 """Seconds between two comparisons of what we hold with what the table says we hold."""
 
 
@@ -74,6 +77,10 @@ class Producer:
         self._rotation = Rotation(queues)
         self._names = [queue.name for queue in queues]
         self._job_types = list(job_types)
+        self._searches = {
+            name: Search(name, queries, clock, worker_id=worker_id, job_types=job_types, is_thorough=burst)
+            for name in self._names
+        }
         self._poll = poll
         self._burst = burst
         self._is_stopping = False
@@ -91,6 +98,7 @@ class Producer:
         self._promote_at = 0.0
         self._may_promote_early = True
         """Whether that time is only the poll's, and not the one a job is due at."""
+        self._promoted_at = time.monotonic()
         self._look_at = 0.0
         self._count_at = time.monotonic() + COUNT_EVERY
         self._unknown: set[tuple[int, int]] = set()
@@ -98,6 +106,7 @@ class Producer:
         self._stuck_at = -1
         """`Executor.ended` when jobs were handed back since no slot became free for them."""
         self._suspects = Suspects(random)
+        self._stop_requests = StopRequests(executor, completer, queries, worker_id=worker_id)
 
     def wake(self) -> None:
         """There is room again, or something changed."""
@@ -162,6 +171,7 @@ class Producer:
             self._dry_turns = 0
             self._hears_of_jobs = self._is_prompted = True
         if "cancel" in words:
+            self._stop_requests.hear()
             self._look_at = 0.0
 
     # Claiming
@@ -185,14 +195,7 @@ class Producer:
     async def _claim(self, conn: AsyncConnection[Any], wanted: int) -> float:
         found = 0
         for queue in self._rotation.order():
-            statement = self._queries.claim_jobs(
-                queue=queue,
-                worker_id=self._worker_id,
-                limit=wanted - found,
-                job_types=self._job_types,
-                lease=None,
-            )
-            found += self._take_in(await statement.fetch_all(conn))
+            found += self._take_in(await self._searches[queue].claim(conn, wanted - found))
             if found >= wanted or self._is_stopping:
                 break
         if found:
@@ -202,7 +205,7 @@ class Producer:
 
     def _take_in(self, rows: list[ClaimedRow]) -> int:
         if rows:
-            self._clock.set(rows[-1].claimed_at_epoch)
+            self._clock.set(rows[-1].claimed_at)
             self._log.claimed(rows)
             if self._is_stopping:
                 self._completer.release(rows)
@@ -260,11 +263,7 @@ class Producer:
 
     async def _look_around(self, conn: AsyncConnection[Any], now: float) -> None:
         self._look_at = now + self._poll
-        if not self._executor.is_idle():
-            requests = set(await self._queries.list_cancel_requests(worker_id=self._worker_id).fetch_all(conn))
-            if requests:
-                self._completer.release(self._executor.take_cancelled(requests))
-                self._executor.cancel(requests)
+        await self._stop_requests.look(conn)
         self._hand_back_stuck()
         if now >= self._count_at:
             await self._hand_back_unknown(conn)
@@ -299,9 +298,14 @@ class Producer:
         row = await statement.fetch_one(conn)
         if row is None:
             return False
+        now = time.monotonic()
+        if row.promoted and now - self._promoted_at > TRAIL:
+            for search in self._searches.values():
+                search.sweep.hurry()  # they were due before the bounds of our claims
+        self._promoted_at = now
         rest = self._poll if row.next_due_in is None else min(max(row.next_due_in, 0.001), self._poll)
         self._may_promote_early = rest == self._poll
-        self._promote_at = time.monotonic() + (0.0 if row.promoted >= PROMOTED_AT_ONCE else rest)
+        self._promote_at = now + (0.0 if row.promoted >= PROMOTED_AT_ONCE else rest)
         if row.promoted:
             self._dry_turns = 0
         return row.promoted > 0

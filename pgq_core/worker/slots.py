@@ -16,6 +16,8 @@ from pgq_core.worker.attempt import Attempt, Verdict
 
 YIELD_AFTER: Final = 0.005
 """Seconds of work without a pause after which a slot lets claims and completions have their turn."""
+CALLED: Final = 2
+"""Slots that a waking one wakes."""
 
 
 class Slot:
@@ -75,14 +77,21 @@ class CoroutineSlots:
         slot.task.add_done_callback(self._see_end)
 
     async def _serve(self, slot: Slot, attempt: Attempt | None) -> None:
-        """Runs one job after the other; makes way for a fresh task when a job has left context variables behind."""
+        """Runs one job after the other; makes way for a fresh task when a job has left context variables behind.
+
+        Who wakes up calls two more slots, while there is work, and so do they: where jobs wait for something, all slots
+        are soon busy; where they never do, this one runs the whole batch and the others were not woken for nothing.
+        """
         resumed_at = time.monotonic()
+        if attempt is not None:
+            self._call_others()
         while True:
             if attempt is None:
                 attempt = self._following()
             if attempt is None:
                 attempt = await self._park(slot)
                 resumed_at = time.monotonic()
+                self._call_others()
             await self._run(slot, attempt)
             if attempt.finished - resumed_at > YIELD_AFTER:
                 await asyncio.sleep(0)
@@ -92,6 +101,13 @@ class CoroutineSlots:
                 self._slots.remove(slot)
                 self._open(self._following())
                 return
+
+    def _call_others(self) -> None:
+        for _ in range(CALLED):
+            attempt = self._following()
+            if attempt is None:
+                return
+            self.give(attempt)
 
     async def _park(self, slot: Slot) -> Attempt:
         slot.parked = asyncio.get_running_loop().create_future()

@@ -19,7 +19,6 @@ from pgq_core.domain.payload import (
     MAX_BYTES,
     MAX_DEPTH,
     Unreadable,
-    copied,
     decode,
     decode_any,
     encode,
@@ -203,15 +202,6 @@ def test_decode_names_what_python_cannot_read() -> None:
     with pytest.raises(InvalidPayload, match="cannot be read"):
         decode("9" * 5000)
     assert isinstance(decode_any(b"9" * 5000), Unreadable)
-
-
-def test_a_copy_shares_nothing_mutable() -> None:
-    value = {"a": [1, {"b": []}]}
-
-    copy = copied(value)
-    copy["a"][1]["b"].append(1)
-
-    assert value == {"a": [1, {"b": []}]}
 
 
 class Broken:

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
 import psycopg
 
+from pgq_core.domain.stretch import WHOLE_QUEUE, Position, Stretch
+from pgq_core.queries.claims import stretch_arrays
 from tests.guards.play import LOCK_LIMIT, Play, run_on
 from tests.guards.registry import meets, plays, spared
 
 MINUTE = timedelta(minutes=1)
+EVERYWHERE = stretch_arrays([WHOLE_QUEUE])
 REDUNDANT = (
     "the rows were locked in this state by the same statement; every UPDATE names the state it expects, "
     "so that a later change of the CTE cannot take a job from its owner"
 )
 
 
-def claim(play: Play, **changes: object) -> list[int]:
+def claim(play: Play, stretches: Sequence[Stretch] = (WHOLE_QUEUE,), **changes: object) -> list[int]:
     given = {"queue": "q", "worker_id": "me", "limit": 10, "job_types": ["t"], "lease": None, **changes}
-    return play.ids("claim_jobs", **given)
+    return play.ids("claim_jobs", **given, **stretch_arrays(stretches))
 
 
 @plays("claim_jobs")
@@ -74,7 +78,37 @@ def a_claim_takes_as_many_as_asked_the_highest_priority_first(play: Play) -> Non
     assert claim(play, limit=1) == [urgent]
 
 
+@plays("claim_jobs")
+def a_claim_looks_in_its_stretches_only(play: Play) -> None:
+    before, first, second, behind = (play.due(-seconds) for seconds in (40, 30, 20, 10))
+    urgent = play.job(priority=5)
+    stretch = Stretch(position(play, before), position(play, second))
+
+    assert claim(play, stretches=[stretch]) == [first, second]
+    assert claim(play) == sorted([urgent, before, behind])
+
+
+@plays("claim_jobs")
+def a_claim_takes_as_many_as_asked_from_all_stretches_together(play: Play) -> None:
+    first, second, third = (play.due(-seconds) for seconds in (30, 20, 10))
+    middle = position(play, second)
+
+    stretches = [Stretch(WHOLE_QUEUE.after, middle), Stretch(middle, WHOLE_QUEUE.until)]
+    assert claim(play, stretches, limit=1) == [first]
+    assert claim(play, stretches) == [second, third]
+
+
+def position(play: Play, job: int) -> Position:
+    (due,) = play.values("SELECT extract(epoch FROM not_before)::float8 FROM jobs WHERE id = %s", job)
+    return Position(0, due, job)
+
+
 spared("claim_jobs", "AND j.locked_by IS NULL", because=REDUNDANT)
+spared(
+    "claim_jobs",
+    "LIMIT %(limit)s",
+    because="the one around all stretches decides; this one lets the planner read each stretch in the index's order",
+)
 
 
 @plays("claim_spent_jobs")
@@ -419,7 +453,7 @@ def a_claim_waits_for_nobody(play: Play) -> None:
         except psycopg.errors.LockNotAvailable:
             raise AssertionError(f"{name} waits for a locked row") from None
 
-    assert taken("claim_jobs", queue="q", worker_id="b", limit=9, job_types=["t"], lease=None) == jobs[1:]
+    assert taken("claim_jobs", queue="q", worker_id="b", limit=9, job_types=["t"], lease=None, **EVERYWHERE) == jobs[1:]
     assert taken("claim_spent_jobs", holder="b", limit=9) == jobs[1:]
     assert taken("claim_suspect_job", queues=["q"], worker_id="b", job_types=["s"]) == suspects[1:]
     assert taken("claim_unknown_jobs", holder="b", after=timedelta(hours=1), limit=9) == [jobs[1], suspects[1]]

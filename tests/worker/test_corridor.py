@@ -385,7 +385,7 @@ async def test_cancelled_jobs_that_wait_in_the_workers_hands_never_start(
 
     async with running_corridor(database.dsn, registry, concurrency=1) as running:
         for _ in range(50):
-            running.corridor.executor.pace.add("job", 0.0001)  # quick so far: it claims ahead
+            running.corridor.executor.pace.add([("job", 0.0001)])  # quick so far: it claims ahead
         running.corridor.producer.wake()
         await eventually_async(lambda: started == [first])
         await eventually_async(
@@ -415,7 +415,7 @@ async def test_jobs_stuck_behind_long_ones_are_handed_back(database: QueueDataba
 
     async with running_corridor(database.dsn, registry, concurrency=2) as running:
         for _ in range(50):
-            running.corridor.executor.pace.add("job", 0.0001)
+            running.corridor.executor.pace.add([("job", 0.0001)])
         await eventually_async(lambda: running.marks.running == 2)
         await eventually_async(lambda: len(database.all("SELECT FROM jobs WHERE status = 'pending'")) == 8)
         release.set()

@@ -18,7 +18,7 @@ from pgq_core.worker.handle import RunnerHandle, RunnerState
 from pgq_core.worker.inquest import exit_of
 from pgq_core.worker.marks import Mark, Marks
 from pgq_core.worker.output import LINES_PER_SECOND, MAX_LINE, LineSplitter
-from pgq_core.worker.pace import LARGEST_CLAIM, Pace
+from pgq_core.worker.pace import MOST_AHEAD, Pace
 from pgq_core.worker.protocol import Report, ReportKind, RunnerExitCode
 from pgq_core.worker.rescue import Blame, Rescue, rescue_of
 from pgq_core.worker.rotation import Rotation
@@ -175,14 +175,14 @@ def test_nothing_is_claimed_ahead_of_slow_or_unknown_jobs() -> None:
     assert pace.ahead(10) == 0
 
     for _ in range(20):
-        pace.add("slow", 5.0)
+        pace.add([("slow", 5.0)])
     assert pace.ahead(10) == 0
     assert pace.chunk_size("slow") == 1
 
     quick = Pace()
     for _ in range(20):
-        quick.add("quick", 0.00001)
-    assert quick.ahead(10) == LARGEST_CLAIM
+        quick.add([("quick", 0.00001)])
+    assert quick.ahead(10) == MOST_AHEAD
     assert quick.chunk_size("quick") > 1
 
 

@@ -1,21 +1,31 @@
 -- Claims up to `limit` due jobs of one queue for one worker: highest priority first, then due time, then id.
+-- Looks in the given stretches of that order only, one after the other: where a worker knows that nothing lies in front of a position,
+-- its claims do not walk again over the index entries of all the jobs that were claimed there before (see worker/frontier.py).
 -- Locked in a materialised CTE, so that no plan can lock more rows than it returns. SKIP LOCKED: nobody waits for a claim.
 -- The update finds its rows by an array of ids, and its guard is not the condition of a partial index: whatever the planner thinks of
 -- LIMIT, or does not know of the table, that is the primary key, never a scan (68 ms for ten of 200,000 rows that nobody had analysed).
 -- A pause holds for every claim that starts after it committed. A suspect (it was running when a worker died) is claimed alone, see claim_suspect_job.
 -- The token is new at each claim and guards every later write of it.
 WITH claimable AS MATERIALIZED (
-    SELECT id
-      FROM {schema}.jobs
-     WHERE queue = %(queue)s
-       AND status = 'pending'
-       AND not_before <= now()
-       AND NOT suspect
-       AND (%(job_types)s::text[] IS NULL OR job_type = ANY(%(job_types)s::text[]))
-       AND NOT EXISTS (SELECT FROM {schema}.queues WHERE name = %(queue)s AND paused)
-     ORDER BY (-priority), not_before, id
+    SELECT ready.id
+      FROM unnest(%(after_levels)s::bigint[], %(after_dues)s::double precision[], %(after_ids)s::bigint[],
+                  %(until_levels)s::bigint[], %(until_dues)s::double precision[], %(until_ids)s::bigint[])
+           AS stretch(after_level, after_due, after_id, until_level, until_due, until_id)
+     CROSS JOIN LATERAL (
+           SELECT id
+             FROM {schema}.jobs
+            WHERE queue = %(queue)s
+              AND status = 'pending'
+              AND ((-priority), not_before, id) > (stretch.after_level::int, to_timestamp(stretch.after_due), stretch.after_id)
+              AND ((-priority), not_before, id) <= (stretch.until_level::int, to_timestamp(stretch.until_due), stretch.until_id)
+              AND not_before <= now()
+              AND NOT suspect
+              AND (%(job_types)s::text[] IS NULL OR job_type = ANY(%(job_types)s::text[]))
+            ORDER BY (-priority), not_before, id
+            LIMIT %(limit)s
+              FOR UPDATE SKIP LOCKED) ready
+     WHERE NOT EXISTS (SELECT FROM {schema}.queues WHERE name = %(queue)s AND paused)
      LIMIT %(limit)s
-       FOR UPDATE SKIP LOCKED
 ), token AS MATERIALIZED (
     SELECT nextval({token_sequence}) AS value
 ), claimed AS (
@@ -31,6 +41,9 @@ WITH claimable AS MATERIALIZED (
     RETURNING j.id, j.queue, j.job_type, j.payload, j.idempotency_key, j.priority, j.attempts, j.max_attempts, j.not_before, j.created_at,
               j.claim_token, j.timeout, j.losses, j.suspect, j.last_error, j.trace_context, j.origin_job_id, j.replayed_from
 )
-SELECT claimed.*, extract(epoch FROM clock_timestamp())::double precision AS claimed_at_epoch
-  FROM claimed
- ORDER BY (-priority), not_before, id
+SELECT id, queue, job_type, (payload -> 'data')::text AS data, idempotency_key, priority, attempts, max_attempts,
+       extract(epoch FROM not_before)::double precision AS not_before, extract(epoch FROM created_at)::double precision AS created_at,
+       claim_token, timeout, losses, suspect, last_error, trace_context, origin_job_id, replayed_from,
+       extract(epoch FROM clock_timestamp())::double precision AS claimed_at
+  FROM claimed c
+ ORDER BY (-priority), c.not_before, id

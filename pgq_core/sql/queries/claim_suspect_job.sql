@@ -28,5 +28,8 @@ WITH claimable AS MATERIALIZED (
     RETURNING j.id, j.queue, j.job_type, j.payload, j.idempotency_key, j.priority, j.attempts, j.max_attempts, j.not_before, j.created_at,
               j.claim_token, j.timeout, j.losses, j.suspect, j.last_error, j.trace_context, j.origin_job_id, j.replayed_from
 )
-SELECT claimed.*, extract(epoch FROM clock_timestamp())::double precision AS claimed_at_epoch
+SELECT id, queue, job_type, (payload -> 'data')::text AS data, idempotency_key, priority, attempts, max_attempts,
+       extract(epoch FROM not_before)::double precision AS not_before, extract(epoch FROM created_at)::double precision AS created_at,
+       claim_token, timeout, losses, suspect, last_error, trace_context, origin_job_id, replayed_from,
+       extract(epoch FROM clock_timestamp())::double precision AS claimed_at
   FROM claimed

@@ -1,4 +1,5 @@
 -- Ends a batch of running jobs for good (succeeded, cancelled, discarded): out of jobs, one closed run each, statistics.
+-- Outcomes, results and errors may be empty arrays: then all succeeded and said nothing.
 -- A run without times of its own (the caller has no clock of the database) counts from its claim until now.
 -- Only jobs still running under the same claim: a rescued job must not be finished by its old worker. Returns those that were.
 WITH input AS (
@@ -13,7 +14,7 @@ WITH input AS (
        AND j.status = 'running'
        AND j.claim_token = i.token
     RETURNING j.id, j.queue, j.job_type, j.attempts, j.priority, j.not_before, j.created_at, j.replayed_from,
-              i.outcome, i.result, i.error,
+              coalesce(i.outcome, 'succeeded') AS outcome, i.result, i.error,
               coalesce(i.started, extract(epoch FROM j.locked_at)::double precision) AS started,
               coalesce(i.finished, extract(epoch FROM now())::double precision) AS finished
 ), run AS (

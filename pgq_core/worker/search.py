@@ -1,0 +1,121 @@
+"""How a producer looks for jobs in one queue: behind its bounds, and now and then in front of them."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, Final
+
+from psycopg import AsyncConnection
+
+from pgq_core.domain.stretch import WHOLE_QUEUE, Stretch
+from pgq_core.queries import Queries
+from pgq_core.queries.claims import ClaimedRow
+from pgq_core.worker.clock import DatabaseClock
+from pgq_core.worker.frontier import Frontier
+from pgq_core.worker.sweep import Sweep
+
+TURN: Final = timedelta(seconds=3)
+"""How long a process has the sweep of a queue (for the job types it serves) to itself, if it does not go on."""
+_EVERYWHERE: Final = (WHOLE_QUEUE,)
+
+
+class Search:
+    """Claims from one queue."""
+
+    def __init__(
+        self,
+        queue: str,
+        queries: Queries,
+        clock: DatabaseClock,
+        *,
+        worker_id: str,
+        job_types: Sequence[str],
+        is_thorough: bool,
+    ) -> None:
+        """`is_thorough`: an empty answer means that nothing is there at all, not even in front of the bounds."""
+        self._queue = queue
+        self._queries = queries
+        self._clock = clock
+        self._worker_id = worker_id
+        self._job_types = list(job_types)
+        self.turn = f"sweep {queue} {zlib.crc32(' '.join(sorted(job_types)).encode()):08x}"
+        """The lease that a process needs for a sweep that takes long."""
+        self._is_thorough = is_thorough
+        self._is_dry = False
+        """The last claim found nothing."""
+        self.frontier = Frontier()
+        self.sweep = Sweep(self.frontier)
+
+    async def claim(self, conn: AsyncConnection[Any], limit: int) -> list[ClaimedRow]:
+        """Up to `limit` jobs, in claim order but for those that a sweep found."""
+        now = time.monotonic()
+        if self._is_dry and (self._is_thorough or (self.sweep.is_due(now) and self.sweep.is_quick(now))):
+            return await self._claim_anywhere(conn, limit)
+        # Behind the claim, so that nobody waits for it; in front, where claims have left it no room for a while.
+        found = await self._sweep(conn, limit, now) if self.sweep.is_overdue(now) else []
+        if len(found) < limit:
+            found += await self._claim_behind(conn, limit - len(found))
+        if len(found) < limit and self.sweep.is_due(now):
+            found += await self._sweep(conn, limit - len(found), now)
+        self._is_dry = not found
+        return found
+
+    async def _claim_behind(self, conn: AsyncConnection[Any], limit: int) -> list[ClaimedRow]:
+        began = time.monotonic()
+        rows = await self._fetch(conn, self.frontier.stretches(), limit)
+        self._advance(rows, limit, began)
+        return rows
+
+    async def _claim_anywhere(self, conn: AsyncConnection[Any], limit: int) -> list[ClaimedRow]:
+        began = time.monotonic()
+        rows = await self._fetch(conn, _EVERYWHERE, limit)
+        now = time.monotonic()
+        if rows:
+            self._is_dry = False
+        else:
+            self.sweep.began_at_the_start(now - began, now)
+        self._advance(rows, limit, began)
+        return rows
+
+    async def _sweep(self, conn: AsyncConnection[Any], limit: int, now: float) -> list[ClaimedRow]:
+        stretches = self.sweep.next_slice(now)
+        if not stretches:
+            return []
+        if not self.sweep.is_quick(now) and not await self._has_turn(conn):
+            self.sweep.put_off(now)
+            return []
+        began = time.monotonic()
+        rows = await self._fetch(conn, stretches, limit)
+        now = time.monotonic()
+        if len(rows) < limit:
+            self.sweep.walked(stretches, now - began, now)
+        else:
+            self.frontier.rewind(rows)
+            self.sweep.put_off(now)
+        return rows
+
+    async def _has_turn(self, conn: AsyncConnection[Any]) -> bool:
+        statement = self._queries.acquire_lease(name=self.turn, holder=self._worker_id, duration=TURN)
+        return bool(await statement.fetch_one(conn))
+
+    async def _fetch(self, conn: AsyncConnection[Any], stretches: Sequence[Stretch], limit: int) -> list[ClaimedRow]:
+        statement = self._queries.claim_jobs(
+            queue=self._queue,
+            worker_id=self._worker_id,
+            limit=limit,
+            job_types=self._job_types,
+            lease=None,
+            stretches=stretches,
+        )
+        rows = await statement.fetch_all(conn)
+        if rows:
+            self._clock.set(rows[-1].claimed_at)
+        return rows
+
+    def _advance(self, rows: Sequence[ClaimedRow], limit: int, began: float) -> None:
+        # Before the first answer with a row we only know our own clock, which must not decide anything.
+        if self._clock.is_set:
+            self.frontier.advance(rows, is_full=len(rows) >= limit, now=self._clock.epoch(began))
