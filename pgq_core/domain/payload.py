@@ -150,7 +150,9 @@ def _simpler(value: object) -> object:
             return value.value
         case Decimal() if value.is_finite():
             return str(value)
-        case datetime() | date() | time():
+        case datetime():
+            return _instant(value)
+        case date() | time():
             return value.isoformat()
         case timedelta():
             return _duration(value)
@@ -167,6 +169,12 @@ def _is_model(value: object) -> TypeGuard[BaseModel]:
     """Of pydantic, which is not imported for this: where nobody has, nothing can be one of its models."""
     pydantic = sys.modules.get("pydantic")
     return pydantic is not None and isinstance(value, pydantic.BaseModel)
+
+
+def _instant(value: datetime) -> str:
+    """As pydantic's models write it: the same moment enqueued both ways is the same payload, as keys have to see it."""
+    text = value.isoformat()
+    return f"{text[:-6]}Z" if text.endswith("+00:00") else text
 
 
 def _duration(value: timedelta) -> str:

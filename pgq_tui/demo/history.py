@@ -52,8 +52,8 @@ def _claim(conn: Connection[Any], queries: Queries, queue: str) -> list[ClaimedR
 
 
 def _finished(row: ClaimedRow, at: float, random: Random) -> FinishedJob:
-    seconds = TYPICAL_SECONDS.get(row.payload["type"], 0.09) * random.uniform(0.5, 2.0)
-    finished = row.claimed_at_epoch + at + random.uniform(0, STEP)
+    seconds = TYPICAL_SECONDS.get(row.job_type, 0.09) * random.uniform(0.5, 2.0)
+    finished = row.claimed_at + at + random.uniform(0, STEP)
     return FinishedJob(row.id, row.claim_token, finished - seconds, finished)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import smtplib
 import socket
 import threading
@@ -86,7 +87,7 @@ async def test_an_smtp_host_that_refuses_fails_the_job(
 
 async def test_an_invoice_is_billed_once_with_exact_money(conn: AsyncConnection[Any]) -> None:
     lines = [{"article": "cup", "quantity": 3, "price": "0.10"}, {"article": "pot", "quantity": 1, "price": "19.99"}]
-    order = shop.invoice.bind({"number": "R-1", "customer": 5, "lines": lines})
+    order = shop.invoice.bind(json.dumps({"number": "R-1", "customer": 5, "lines": lines}))
 
     for _ in range(2):
         result = await shop.invoice(order, conn)  # type: ignore[arg-type]  # bound to its model

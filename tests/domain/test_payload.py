@@ -91,7 +91,7 @@ ACCEPTED: list[tuple[Any, str]] = [
     (1e23, "100000000000000000000000.0"),
     (-1.5e300, f"-15{'0' * 299}.0"),
     ({"total": Decimal("1.10"), "tiny": Decimal("1e-400")}, '{"total":"1.10","tiny":"1E-400"}'),
-    (datetime(2024, 2, 29, 12, 0, 0, 1, tzinfo=UTC), '"2024-02-29T12:00:00.000001+00:00"'),
+    (datetime(2024, 2, 29, 12, 0, 0, 1, tzinfo=UTC), '"2024-02-29T12:00:00.000001Z"'),
     (datetime(2024, 2, 29, tzinfo=timezone(timedelta(hours=5, minutes=30))), '"2024-02-29T00:00:00+05:30"'),
     (datetime(2024, 2, 29), '"2024-02-29T00:00:00"'),  # noqa: DTZ001 - kept as it is
     (date(2024, 2, 29), '"2024-02-29"'),

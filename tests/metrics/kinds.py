@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import random
+from datetime import UTC, datetime, timedelta
 
-from pgq_core import Cancel, Discard, NonRetryable, Snooze, handler
+from pgq_core import Cancel, Discard, Job, NonRetryable, Snooze, handler
 
 
 @handler("good")
@@ -23,9 +23,9 @@ async def hopeless(data: dict[str, int]) -> None:
 
 
 @handler("sleepy")
-async def sleepy(data: dict[str, int]) -> None:
-    if random.random() < 0.5:
-        raise Snooze(0.05)
+async def sleepy(data: dict[str, int], job: Job) -> None:
+    if job.created_at is None or datetime.now(UTC) - job.created_at < timedelta(seconds=1):
+        raise Snooze(1.0)
 
 
 @handler("unwanted")

@@ -325,7 +325,7 @@ def test_our_worker_goes_on_with_the_adopted_jobs(adopted: Session) -> None:
     claimed = QUERIES.claim_jobs(queue="default", worker_id="w", limit=100, job_types=None, lease=None)
     jobs = claimed.fetch_all_sync(adopted)
 
-    types = {job.payload["type"] for job in jobs}
+    types = {job.job_type for job in jobs}
     keys = {"key of nothing", "key at the limit", "key beyond", "key far beyond"}
     assert types == {"plain", "stale", "half locked", "always", "nameless", "negative"} | keys
     now: Any = value(adopted, "SELECT extract(epoch FROM now())::float8")

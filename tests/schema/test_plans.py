@@ -91,7 +91,7 @@ STATEMENTS = [
     worker(QUERIES.has_due_suspect(queues=["default", "q1"], job_types=["a"]), blocks=50),
     worker(QUERIES.claim_suspect_job(queues=["default", "q1"], worker_id="w1", job_types=["a"]), blocks=50),
     worker(QUERIES.list_cancel_requests(worker_id="w1", ids=[job for job, _ in RUNNING]), blocks=600),
-    worker(QUERIES.lock_claims_of_worker(worker_id="w1"), blocks=200),
+    worker(QUERIES.lock_claims_of_worker(worker_id="w1"), blocks=400),
     worker(QUERIES.lock_lost_jobs(stale_limit=MINUTE, limit=100), blocks=3000),
     worker(QUERIES.pull_back_beats(), blocks=300),
     worker(QUERIES.mark_lost_workers(stale_limit=MINUTE), blocks=300),

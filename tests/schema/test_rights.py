@@ -184,7 +184,14 @@ def test_an_operator_can_replay_discard_undo_cancel_and_pause(granted: Granted) 
 
 STATEMENTS = {
     "pgq_producer": {"enqueues": {"extend_lease"}},
-    "pgq_worker": {"enqueues": set(), "claims": set(), "upkeep": set(), "clocks": set(), "pools": set(), "schema": set()},
+    "pgq_worker": {
+        "enqueues": set(),
+        "claims": set(),
+        "upkeep": set(),
+        "clocks": set(),
+        "pools": set(),
+        "schema": set(),
+    },
     "pgq_operator": {
         "verbs": set(),
         "reads": set(),

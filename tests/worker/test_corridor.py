@@ -12,6 +12,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from pydantic import BaseModel
 
 from pgq_core.domain.job import Job
 from pgq_core.domain.outcome import Cancel, Discard, HandlerWish, NonRetryable, Retry, Snooze
@@ -148,7 +149,8 @@ async def test_whatever_a_handler_raises_fails_that_job_alone(
 async def test_data_that_does_not_fit_the_model_is_malformed_at_once(
     database: QueueDatabase, registry: Registry
 ) -> None:
-    from tests.worker.kinds import Invoice
+    class Invoice(BaseModel):
+        customer: int
 
     @registry.handler("bill", model=Invoice)
     async def bill(invoice: Invoice) -> None:
