@@ -38,6 +38,7 @@ def conninfo(
     statement_timeout: float | None = None,
     read_only: bool = False,
     pinned_plans: bool = False,
+    waits_for_disk: bool = True,
     is_pooled: bool = False,
 ) -> str:
     """The connection string with our network limits and session settings; what `dsn` itself says wins.
@@ -51,6 +52,8 @@ def conninfo(
         options += f" -c statement_timeout={int(statement_timeout * 1000)}"
     if pinned_plans:
         options += _PINNED_PLANS
+    if not waits_for_disk:
+        options += " -c synchronous_commit=off"
     if read_only:
         options += " -c default_transaction_read_only=on"
     given = conninfo_to_dict(dsn)
@@ -67,6 +70,7 @@ async def connect(
     statement_timeout: float | None = None,
     read_only: bool = False,
     pinned_plans: bool = False,
+    waits_for_disk: bool = True,
 ) -> AsyncConnection[Any]:
     """An autocommit connection; `pinned_plans` for a worker's own statements.
 
@@ -79,6 +83,7 @@ async def connect(
         statement_timeout=statement_timeout,
         read_only=read_only,
         pinned_plans=pinned_plans,
+        waits_for_disk=waits_for_disk,
     )
     try:
         return await AsyncConnection.connect(target, autocommit=True)

@@ -33,6 +33,7 @@ class Listener:
         *,
         application_name: str,
         pinned_plans: bool = False,
+        waits_for_disk: bool = True,
         prepare: Callable[[AsyncConnection[Any]], None] | None = None,
     ) -> None:
         """`prepare` is called with each new connection."""
@@ -40,6 +41,7 @@ class Listener:
         self._queries = Queries(schema)
         self._application_name = application_name
         self._pinned_plans = pinned_plans
+        self._waits_for_disk = waits_for_disk
         self._prepare = prepare
         self._conn: AsyncConnection[Any] | None = None
         self._heard: set[str] = set()
@@ -85,7 +87,12 @@ class Listener:
         await self.drop()
 
     async def _open(self) -> AsyncConnection[Any]:
-        conn = await connect(self._dsn, application_name=self._application_name, pinned_plans=self._pinned_plans)
+        conn = await connect(
+            self._dsn,
+            application_name=self._application_name,
+            pinned_plans=self._pinned_plans,
+            waits_for_disk=self._waits_for_disk,
+        )
         try:
             if self._prepare is not None:
                 self._prepare(conn)

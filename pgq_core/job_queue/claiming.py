@@ -22,7 +22,15 @@ from pgq_core.job_queue.announced import AnnouncedTypes
 from pgq_core.job_queue.answers import FailedJob, Lease
 from pgq_core.job_queue.flow import Attempt, Flow
 from pgq_core.queries import Queries, Statement
-from pgq_core.queries.claims import BuriedJob, BuriedRow, ClaimedRow, FinishedJob, RescheduledJob, RescheduledRow
+from pgq_core.queries.claims import (
+    BuriedJob,
+    BuriedRow,
+    ClaimedRow,
+    FinishedJob,
+    RescheduledJob,
+    RescheduledRow,
+    in_claim_order,
+)
 from pgq_core.queries.enqueues import LeaseRow
 
 DEFAULT_LEASE: Final = timedelta(minutes=5)
@@ -60,7 +68,7 @@ class Claiming:
             job_types=None if job_types is None else [checked_name("job_types", name) for name in job_types],
             lease=checked_lease(lease),
         )
-        jobs = [row.to_job() for row in rows]
+        jobs = [row.to_job() for row in in_claim_order(rows)]
         unfit = [letter for job in jobs if (letter := _unfit(job, worker)) is not None]
         if not unfit:
             return jobs

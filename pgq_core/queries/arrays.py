@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar, Final
 
 import psycopg
@@ -69,6 +70,19 @@ class Float8Array(PackedArray):
     __slots__ = ()
     element = 701
     code = "d"
+
+
+@lru_cache(maxsize=64)
+def text_literal(values: tuple[str, ...]) -> str:
+    """A `text[]` that is sent again and again, as a literal.
+
+    >>> text_literal(("mail", 'a"b'))
+    '{"mail","a\\\\"b"}'
+    """
+    return "{" + ",".join([f'"{value.translate(_QUOTED)}"' for value in values]) + "}"
+
+
+_QUOTED: Final = str.maketrans({"\\": r"\\", '"': r"\""})
 
 
 class _PackedDumper(Dumper):

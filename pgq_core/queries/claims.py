@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from operator import itemgetter
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pgq_core.domain.job import JSON, Job, JobStatus
 from pgq_core.domain.payload import Unreadable, decode_any
 from pgq_core.domain.stretch import WHOLE_QUEUE, Stretch
-from pgq_core.queries.arrays import Float8Array, Int8Array, PackedArray
+from pgq_core.queries.arrays import Float8Array, Int8Array, PackedArray, text_literal
 from pgq_core.queries.statement import QueryGroup, Statement
 
 
@@ -136,6 +136,15 @@ class BuriedRow:
     job_id: int
 
 
+def in_claim_order(rows: Iterable[ClaimedRow]) -> list[ClaimedRow]:
+    """Highest priority first, then due time, then id."""
+    return sorted(rows, key=_claim_order)
+
+
+def _claim_order(row: ClaimedRow) -> tuple[int, float, int]:
+    return -row[5], row[8], row[0]
+
+
 def stretch_arrays(stretches: Sequence[Stretch]) -> dict[str, PackedArray]:
     """The parameters of `claim_jobs` that say where to look."""
     return {
@@ -159,7 +168,9 @@ class ClaimQueries(QueryGroup):
         lease: timedelta | None,
         stretches: Sequence[Stretch] = (WHOLE_QUEUE,),
     ) -> Statement[ClaimedRow]:
-        """`job_types` None claims any type; `lease` None means that liveness is the worker's heartbeat.
+        """Rows come in no order, see `in_claim_order`.
+
+        `job_types` None claims any type; `lease` None means that liveness is the worker's heartbeat.
 
         `stretches`: where to look, in the order of the claim and apart from each other.
         """
@@ -169,7 +180,7 @@ class ClaimQueries(QueryGroup):
             queue=queue,
             worker_id=worker_id,
             limit=limit,
-            job_types=None if job_types is None else list(job_types),
+            job_types=None if job_types is None else text_literal(tuple(job_types)),
             lease=lease,
             **stretch_arrays(stretches),
         )

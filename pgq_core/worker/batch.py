@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import psycopg
@@ -30,12 +30,12 @@ class Batch:
         groups = (self.succeeded, self.finished, self.rescheduled, self.letters, self.released, self.unwritten)
         return sum(len(group) for group in groups)
 
-    def add(self, attempts: Iterable[Attempt]) -> None:
-        for attempt in attempts:
-            if attempt.write is PLAIN_SUCCESS:
-                self.succeeded.append(attempt)
-            else:
-                self._add(attempt)
+    def add(self, attempts: Sequence[Attempt]) -> None:
+        self.succeeded += [attempt for attempt in attempts if attempt.write is PLAIN_SUCCESS]
+        if len(self.succeeded) < len(attempts):
+            for attempt in attempts:
+                if attempt.write is not PLAIN_SUCCESS:
+                    self._add(attempt)
 
     def _add(self, attempt: Attempt) -> None:
         write = attempt.write

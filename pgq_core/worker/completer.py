@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 from typing import Any, Final, TypeVar
 
 import psycopg
@@ -31,6 +32,8 @@ CALL_LIMIT: Final = 30.0
 """Seconds after which an answer is no longer waited for."""
 _ROW_FAULTS: Final = ("21", "22", "23", "54")
 """SQLSTATE classes that name a fault of a value, not of the server."""
+
+_JOB_ID: Final = attrgetter("row.id")
 
 T = TypeVar("T")
 
@@ -228,7 +231,7 @@ class Completer:
 
     async def _finish_plainly(self, batch: Batch) -> None:
         """The hot path: columns instead of a write for each job."""
-        attempts = sorted(batch.succeeded, key=_job_id)
+        attempts = sorted(batch.succeeded, key=_JOB_ID)
         rows = [attempt.row for attempt in attempts]
         offset = self._clock.offset
         started = [attempt.started + offset for attempt in attempts]
@@ -338,10 +341,6 @@ class Completer:
         if conn is not None:
             with contextlib.suppress(Exception):  # it may be broken in any way
                 await conn.close()
-
-
-def _job_id(attempt: Attempt) -> int:
-    return attempt.row.id
 
 
 def _starts(writes: Iterable[FinishedJob | RescheduledJob | BuriedJob]) -> list[float]:

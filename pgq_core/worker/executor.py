@@ -22,6 +22,9 @@ from pgq_core.worker.slots import CoroutineSlots, Slot
 from pgq_core.worker.threads import Chunk, JobThreads
 from pgq_core.worker.transactional import is_infrastructure
 
+SAMPLED_FROM: Final = 64
+"""A batch of so many outcomes tells the pace by every `SAMPLE`th of them."""
+SAMPLE: Final = 8
 LONGEST_LIMIT: Final = 1e9
 """Seconds. Whatever a row says, it has to fit into the shared memory."""
 LONG_TRANSACTION: Final = 300.0
@@ -161,7 +164,8 @@ class Executor:
         for attempt in attempts:
             cells[2 * attempt.mark] = 0
             free.append(attempt.mark)
-        self.pace.add([(attempt.handler.type, attempt.finished - attempt.started) for attempt in attempts])
+        sample = attempts if len(attempts) < SAMPLED_FROM else attempts[::SAMPLE]
+        self.pace.add([(attempt.handler.type, attempt.finished - attempt.started) for attempt in sample])
         if self.ready:
             self.dispatch()
 
@@ -177,8 +181,9 @@ class Executor:
             elif row.attempts >= row.max_attempts:
                 self._ended.bury(self._endings.without_run(row))
             else:
+                if self.running == 0:
+                    self._quiet.clear()
                 self.running += 1
-                self._quiet.clear()
                 if handler.is_async or self._calls.wraps:
                     return self._new_attempt(row, handler)
                 self._give_to_thread(row, handler)

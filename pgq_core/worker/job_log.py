@@ -51,7 +51,7 @@ class JobLog:
         for attempt in said:
             self._logger.info("job_succeeded", **_facts(attempt.row), duration_ms=_duration(attempt), note=None)
         if len(said) < len(attempts):
-            self._unsaid.update(attempt.row.queue for attempt in attempts[len(said) :])
+            self._unsaid.update([attempt.row.queue for attempt in attempts[len(said) :]])
 
     def rescheduled(self, attempt: Attempt, write: RescheduledJob, row: RescheduledRow) -> None:
         event = f"job_{'cancelled' if row.retry_at is None else write.outcome}"

@@ -200,6 +200,8 @@ class Producer:
                 break
         if found:
             self._dry_turns = 0
+            if found < wanted:
+                await asyncio.sleep(0)  # these start before the next claim is put together
             return 0.0
         return await self._run_dry(conn)
 

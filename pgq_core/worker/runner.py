@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import faulthandler
+import gc
 import math
 import os
 import signal
 import sys
 import traceback
 from collections.abc import Sequence
+from typing import Final
 
 import psycopg
 
@@ -36,6 +38,9 @@ LAST_CLAIM = 0.5
 """Seconds that a claim under way at the stop has to answer."""
 LAST_WRITE = 0.4
 """Seconds beyond the grace for outcomes that are not yet written."""
+
+COLLECT_AFTER: Final = 10_000
+"""New objects, less freed ones, after which the garbage collector looks at the youngest."""
 
 
 class Runner:
@@ -240,12 +245,25 @@ def main() -> None:
 def _run(orders: RunnerOrders, control: int) -> int:
     try:
         registry = load_apps(orders.apps)
+        _spare_the_collector()
         return asyncio.new_event_loop().run_until_complete(_run_async(orders, registry, control))
     except PgqError as error:
         return _refuse(orders, str(error))
     except BaseException as error:  # noqa: BLE001 - an application may raise anything while it is imported
         traceback.print_exc()
         return _refuse(orders, f"{', '.join(orders.apps)}: {describe(error, limit=2000)}")
+
+
+def _spare_the_collector() -> None:
+    """What is imported stays: the garbage collector need not walk over it for every few hundred rows of a claim.
+
+    Measured: a twelfth of what a job without work costs. Garbage in cycles waits a little longer.
+    """
+    gc.collect()
+    gc.freeze()
+    first, *others = gc.get_threshold()
+    if 0 < first < COLLECT_AFTER:  # an application may have switched it off, or have chosen more
+        gc.set_threshold(COLLECT_AFTER, *others)
 
 
 async def _run_async(orders: RunnerOrders, registry: Registry, control: int) -> int:

@@ -5,7 +5,7 @@
 -- The update finds its rows by an array of ids, and its guard is not the condition of a partial index: whatever the planner thinks of
 -- LIMIT, or does not know of the table, that is the primary key, never a scan (68 ms for ten of 200,000 rows that nobody had analysed).
 -- A pause holds for every claim that starts after it committed. A suspect (it was running when a worker died) is claimed alone, see claim_suspect_job.
--- The token is new at each claim and guards every later write of it.
+-- The token is new at each claim and guards every later write of it. Rows come in no order: whoever asked sorts them.
 WITH claimable AS MATERIALIZED (
     SELECT ready.id
       FROM unnest(%(after_levels)s::bigint[], %(after_dues)s::double precision[], %(after_ids)s::bigint[],
@@ -28,22 +28,17 @@ WITH claimable AS MATERIALIZED (
      LIMIT %(limit)s
 ), token AS MATERIALIZED (
     SELECT nextval({token_sequence}) AS value
-), claimed AS (
-    UPDATE {schema}.jobs j
-       SET status = 'running',
-           locked_by = %(worker_id)s,
-           locked_at = now(),
-           claim_token = (SELECT value FROM token),
-           lease_until = now() + %(lease)s::interval,
-           cancel_requested = false
-     WHERE j.id = ANY (ARRAY(SELECT id FROM claimable))
-       AND j.locked_by IS NULL
-    RETURNING j.id, j.queue, j.job_type, j.payload, j.idempotency_key, j.priority, j.attempts, j.max_attempts, j.not_before, j.created_at,
-              j.claim_token, j.timeout, j.losses, j.suspect, j.last_error, j.trace_context, j.origin_job_id, j.replayed_from
 )
-SELECT id, queue, job_type, (payload -> 'data')::text AS data, idempotency_key, priority, attempts, max_attempts,
-       extract(epoch FROM not_before)::double precision AS not_before, extract(epoch FROM created_at)::double precision AS created_at,
-       claim_token, timeout, losses, suspect, last_error, trace_context, origin_job_id, replayed_from,
-       extract(epoch FROM clock_timestamp())::double precision AS claimed_at
-  FROM claimed c
- ORDER BY (-priority), c.not_before, id
+UPDATE {schema}.jobs j
+   SET status = 'running',
+       locked_by = %(worker_id)s,
+       locked_at = now(),
+       claim_token = (SELECT value FROM token),
+       lease_until = now() + %(lease)s::interval,
+       cancel_requested = false
+ WHERE j.id = ANY (ARRAY(SELECT id FROM claimable))
+   AND j.locked_by IS NULL
+RETURNING id, queue, job_type, (payload -> 'data')::text AS data, idempotency_key, priority, attempts, max_attempts,
+          date_part('epoch', not_before) AS not_before, date_part('epoch', created_at) AS created_at,
+          claim_token, timeout, losses, suspect, last_error, trace_context, origin_job_id, replayed_from,
+          date_part('epoch', clock_timestamp()) AS claimed_at

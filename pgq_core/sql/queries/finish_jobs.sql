@@ -15,8 +15,8 @@ WITH input AS (
        AND j.claim_token = i.token
     RETURNING j.id, j.queue, j.job_type, j.attempts, j.priority, j.not_before, j.created_at, j.replayed_from,
               coalesce(i.outcome, 'succeeded') AS outcome, i.result, i.error,
-              coalesce(i.started, extract(epoch FROM j.locked_at)::double precision) AS started,
-              coalesce(i.finished, extract(epoch FROM now())::double precision) AS finished
+              coalesce(i.started, date_part('epoch', j.locked_at)) AS started,
+              coalesce(i.finished, date_part('epoch', now())) AS finished
 ), run AS (
     INSERT INTO {schema}.job_runs (job_id, worker_id, started_at, finished_at, success, error, queue, job_type, attempt, outcome,
                                    result, priority, due_at, enqueued_at, replayed_from)
@@ -31,7 +31,7 @@ WITH input AS (
            count(*) FILTER (WHERE outcome = 'discarded'),
            sum(finished - started),
            {schema}.count_cells(array_agg(width_bucket(finished - started, {schema}.histogram_bounds()))),
-           {schema}.count_cells(array_agg(width_bucket(started - extract(epoch FROM greatest(not_before, created_at))::double precision, {schema}.histogram_bounds())))
+           {schema}.count_cells(array_agg(width_bucket(started - date_part('epoch', greatest(not_before, created_at)), {schema}.histogram_bounds())))
       FROM ended
      GROUP BY queue, job_type
      ORDER BY queue, job_type
