@@ -62,7 +62,10 @@ def poisoned_shop(*texts: str) -> Shop:
     return shop
 
 
-@pytest.mark.parametrize("first", range(0, len(HOSTILE), LOOKED_AT))
+@pytest.mark.parametrize(
+    "first",
+    [pytest.param(n, marks=() if n == 0 else pytest.mark.slow) for n in range(0, len(HOSTILE), LOOKED_AT)],
+)
 async def test_hostile_text_is_shown_and_does_nothing(first: int) -> None:
     texts = [*HOSTILE[first:], *HOSTILE[:first]]
     app = console(FakeBackend(poisoned_shop(*texts)), interval=5.0)
@@ -185,6 +188,7 @@ async def test_bracketed_lines_of_a_worker_are_equal_in_view_and_copy() -> None:
         await settle(pilot, until=lambda: app.clipboard == "\n".join(lines))
 
 
+@pytest.mark.slow
 async def test_fifty_thousand_dead_letters_are_paged_and_all_of_them_can_be_marked() -> None:
     shop = busy_shop()
     first = shop.letters[0]

@@ -103,6 +103,7 @@ def test_leaving_stops_all_it_started(demo: DemoSession, demo_home: Path) -> Non
     demo.stop()
 
 
+@pytest.mark.slow
 def test_a_console_that_is_killed_leaves_nothing_running(demo_home: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", HOLD, str(demo_home)], stdout=subprocess.PIPE, text=True) as console:
         assert console.stdout is not None
@@ -115,6 +116,7 @@ def test_a_console_that_is_killed_leaves_nothing_running(demo_home: Path) -> Non
     eventually(lambda: none_is_left(processes), timeout=PATIENCE)
 
 
+@pytest.mark.slow
 def test_a_second_demo_joins_the_first_and_takes_nothing_away(demo: DemoSession, demo_home: Path) -> None:
     second = start_demo(demo_home)
     assert (second.dsn, second.child_pids) == (demo.dsn, ())
@@ -125,6 +127,7 @@ def test_a_second_demo_joins_the_first_and_takes_nothing_away(demo: DemoSession,
     assert rows(demo.dsn, "SELECT 1") == [(1,)]
 
 
+@pytest.mark.slow
 def test_the_headless_check_says_what_happened(demo_home: Path) -> None:
     command = [sys.executable, "-m", "pgq_tui.demo", "--seconds", "6", "--home", str(demo_home)]
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -25,8 +27,13 @@ ROOT = Path(__file__).parents[2]
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as held:
-        return int(held.getsockname()[1])
+    """Below the ports that the system hands out by itself, to a connection of a neighbour for example."""
+    while True:
+        with (
+            contextlib.suppress(OSError),
+            socket.create_server(("127.0.0.1", random.randrange(12_000, 32_000))) as held,
+        ):
+            return int(held.getsockname()[1])
 
 
 async def test_a_server_runs_as_a_service_and_gives_its_port_back(dsn: str, database: QueueDatabase) -> None:

@@ -121,6 +121,7 @@ def test_a_job_that_kills_its_worker_ends_dead_and_the_pool_is_back(host: Host) 
     host.until_running(2)
 
 
+@pytest.mark.slow
 def test_a_crash_loop_is_said_with_its_reason_and_heals_by_itself(host: Host, tmp_path: Path) -> None:
     app = tmp_path / "late_app.py"
     app.write_text("raise SystemError('the disk is not mounted yet')\n")

@@ -74,6 +74,7 @@ def test_deploys_cost_no_attempts(database: QueueDatabase, workers: Workers) -> 
     assert [run["attempt"] for run in database.runs(job_id)] == [1, 1, 1, 1]
 
 
+@pytest.mark.slow
 def test_stop_at_any_moment_leaves_no_job_with_a_worker_that_is_gone(database: QueueDatabase, workers: Workers) -> None:
     fill(database, "noop", 30_000)
 
