@@ -25,6 +25,8 @@ SHARE: Final = 0.02
 """Of the time may be spent in slices."""
 _GUESS: Final = 0.004
 """Seconds that a stretch may take which was never walked."""
+_LEAST: Final = 1e-6
+"""Seconds that any walk takes, whatever the clock says: costs are shared out by what was planned, which may not be 0."""
 _FORGOTTEN_AFTER: Final = 2.0
 """Seconds after which a quick round says nothing any more: others may have claimed a million jobs meanwhile."""
 
@@ -78,7 +80,7 @@ class Sweep:
         """Nothing more is to be found there, and the look took so long."""
         planned = sum(self._costs[stretch] for stretch in stretches)
         for stretch in stretches:
-            self._costs[stretch] *= seconds / planned
+            self._costs[stretch] *= max(seconds, _LEAST) / planned
         if seconds > LONGEST_SLICE:
             dearest = max(stretches, key=self._costs.__getitem__)
             self._frontier.cut(dearest, parts=math.ceil(self._costs[dearest] / SLICE) + 1)

@@ -95,7 +95,8 @@ def test_a_worker_serves_metrics_beside_its_work(dsn: str, database: QueueDataba
 
 def test_a_supervisor_serves_metrics_beside_its_pools(dsn: str, database: QueueDatabase, tmp_path: Path) -> None:
     (tmp_path / "tasks.py").write_text("from pgq_core import handler\n\n@handler('hello')\ndef hello(data): ...\n")
-    (tmp_path / "pools.toml").write_text('[pools.mail]\napp = "tasks.py"\nqueues = ["mails"]\nwanted = 1\n')
+    app = tmp_path / "tasks.py"
+    (tmp_path / "pools.toml").write_text(f'[pools.mail]\napp = "{app}"\nqueues = ["mails"]\nwanted = 1\n')
     port = free_port()
     supervisor = subprocess.Popen(
         [
