@@ -26,7 +26,7 @@ SHARE: Final = 0.02
 _GUESS: Final = 0.004
 """Seconds that a stretch may take which was never walked."""
 _LEAST: Final = 1e-6
-"""Seconds that any walk takes, whatever the clock says: costs are shared out by what was planned, which may not be 0."""
+"""Seconds that any walk takes, whatever the clock says: shares of a planned cost of 0 would be none."""
 _FORGOTTEN_AFTER: Final = 2.0
 """Seconds after which a quick round says nothing any more: others may have claimed a million jobs meanwhile."""
 
