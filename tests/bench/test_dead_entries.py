@@ -31,9 +31,6 @@ def held_snapshot(dsn: str) -> Iterator[Connection[Any]]:
         yield conn
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a claim starts at the beginning of the index, and walks over all that died there"
-)
 async def test_blocks_that_a_claim_reads_do_not_grow_with_dead_entries(counted: CountingDatabase) -> None:
     registry = Registry()
 
