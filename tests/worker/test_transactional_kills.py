@@ -48,7 +48,7 @@ def kill_at_random_moments(database: QueueDatabase, workers: Workers, *, kills: 
 def test_transactional_work_is_there_once_although_workers_are_killed(
     database: QueueDatabase, workers: Workers
 ) -> None:
-    kill_at_random_moments(database, workers, kills=4, jobs=600)
+    kill_at_random_moments(database, workers, kills=8, jobs=1500)
 
 
 @pytest.mark.torture
