@@ -40,7 +40,9 @@ STILL_AWAKE: Final = 0.05
 """Seconds that a busy worker goes on being notified: light load would else write its wish again for every job."""
 PROMOTED_AT_ONCE: Final = 1000
 TOGETHER: Final = 0.2
-"""Of the poll interval: what is due so soon is done in the turn that goes on, instead of waking us once more."""
+"""Of the poll interval: what is due so soon is done in the turn that goes on, instead of waking us once more.
+
+The two things that are done once a poll are done in one turn, or else each would bring a claim of its own."""
 COUNT_EVERY: Final = 60.0
 """Seconds between two comparisons of what we hold with what the table says we hold."""
 
@@ -151,10 +153,10 @@ class Producer:
         now = time.monotonic()
         is_prompted, self._is_prompted = self._is_prompted, False
         if not is_prompted:
-            soon = now + self._poll * TOGETHER
-            if soon >= self._look_at:
+            is_polling = now + self._poll * TOGETHER >= self._look_at
+            if is_polling:
                 await self._look_around(conn, now)
-            if (soon if self._may_promote_early else now) >= self._promote_at:
+            if now >= self._promote_at or (is_polling and self._may_promote_early):
                 await self._promote(conn)
         wanted = self._wanted(now)
         if wanted > 0:

@@ -7,8 +7,8 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
@@ -19,6 +19,7 @@ from pgq_core.embedded import EmbeddedServer
 from pgq_core.embedded.postmaster import serves
 from tests.embedded.test_start import START, ask
 from tests.support.databases import FAST
+from tests.support.signals import suspend
 from tests.support.waiting import eventually
 
 
@@ -146,7 +147,7 @@ def test_whoever_leaves_a_frozen_server_is_told_and_does_not_wait_for_it(
     with server.lease(on_silence=said.append):
         pid = server.status().pid
         assert pid is not None
-        os.kill(pid, signal.SIGSTOP)
+        suspend(pid)
         monkeypatch.setattr("pgq_core.embedded.server._server_version", lambda url, *_: asked.append(url))
 
     try:
@@ -165,15 +166,12 @@ def test_starter_waits_for_a_server_that_another_one_has_begun_to_start(server: 
     server.start()
     pid = server.status().pid
     assert pid is not None
-    os.kill(pid, signal.SIGSTOP)
-    resumed = subprocess.Popen(
-        [sys.executable, "-c", f"import os, time; time.sleep(0.5); os.kill({pid}, {int(signal.SIGCONT)})"]
-    )
-    begun = time.monotonic()
+    suspend(pid)
+    with ThreadPoolExecutor(1) as other:
+        starting = other.submit(server.start)
+        with pytest.raises(TimeoutError):
+            starting.result(0.5)
+        os.kill(pid, signal.SIGCONT)
 
-    url = server.start()
-
-    assert ask(url, "SELECT 1") == 1
-    assert time.monotonic() - begun > 0.3
+        assert ask(starting.result(30), "SELECT 1") == 1
     assert server.status().pid == pid
-    resumed.wait()

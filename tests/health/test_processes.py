@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -23,6 +21,7 @@ from pgq_core.runtime import Database
 from pgq_core.settings import Settings, load_settings
 from tests.conftest import SCHEMA
 from tests.support.queue_database import QueueDatabase
+from tests.support.signals import suspend
 from tests.support.waiting import eventually, eventually_async
 from tests.support.worker_process import Workers, workers_on
 
@@ -111,7 +110,7 @@ async def test_outcomes_that_cannot_be_written_stall_the_finish_loop(database: Q
 @pytest.mark.slow
 async def test_a_suspended_worker_shows_that_its_beats_have_stopped(database: QueueDatabase, workers: Workers) -> None:
     worker = workers.start("--no-maintenance", stale_limit=STALE_LIMIT, heartbeat=0.5)
-    os.kill(worker.keeper_pid, signal.SIGSTOP)
+    suspend(worker.keeper_pid)
 
     faults = eventually(lambda: failures(database), timeout=PATIENCE, interval=0.1)
 

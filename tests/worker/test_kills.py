@@ -11,6 +11,7 @@ import signal
 import pytest
 
 from tests.support.queue_database import FAULTS, QueueDatabase
+from tests.support.signals import suspend
 from tests.support.waiting import eventually
 from tests.support.worker_process import Workers
 
@@ -82,7 +83,7 @@ def test_suspended_worker_that_wakes_up_late_changes_nothing(database: QueueData
     eventually(lambda: ledger(database, job_id, "step"))
     suspended, keeper = first.runner_pid, first.keeper_pid
     for pid in (keeper, suspended):
-        os.kill(pid, signal.SIGSTOP)
+        suspend(pid)
     workers.start()
     eventually(lambda: len(ledger(database, job_id, "start")) == 2, timeout=30)
     steps = ledger(database, job_id, "step").count(suspended)
@@ -109,7 +110,7 @@ def test_keeper_does_not_beat_for_a_suspended_runner(database: QueueDatabase, wo
     eventually(lambda: ledger(database, job_id, "start"))
     suspended = first.runner_pid
 
-    os.kill(suspended, signal.SIGSTOP)
+    suspend(suspended)
 
     eventually(lambda: database.outcomes(job_id) == ["lost"], timeout=10)
     os.kill(suspended, signal.SIGCONT)
