@@ -8,6 +8,7 @@ import psycopg
 from psycopg import AsyncConnection, Connection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from pgq_core.bounded import ANSWER_WITHIN, BoundedAsyncConnection, BoundedConnection
 from pgq_core.errors import DatabaseUnavailable, MissingRights, PgqError
 
 # A half-open network must not hold a call for the kernel's default of two hours.
@@ -71,9 +72,11 @@ async def connect(
     read_only: bool = False,
     pinned_plans: bool = False,
     waits_for_disk: bool = True,
+    answer_within: float | None = None,
 ) -> AsyncConnection[Any]:
     """An autocommit connection; `pinned_plans` for a worker's own statements.
 
+    `answer_within`: seconds after which a silent server is given up; None: the caller looks at the clock.
     Through a pooler that refuses session settings it comes without them, and without prepared statements. Raises
     DatabaseUnavailable when the server cannot be reached or refuses.
     """
@@ -86,15 +89,21 @@ async def connect(
         waits_for_disk=waits_for_disk,
     )
     try:
-        return await AsyncConnection.connect(target, autocommit=True)
+        return await _opened(target, answer_within)
     except psycopg.Error as error:
         if not is_refusal_of_a_pooler(error):
             raise translated(error) from error
     pooled = conninfo(dsn, application_name=application_name, is_pooled=True)
     try:
-        return await AsyncConnection.connect(pooled, autocommit=True, prepare_threshold=None)
+        return await _opened(pooled, answer_within, prepare_threshold=None)
     except psycopg.Error as error:
         raise translated(error) from error
+
+
+async def _opened(conninfo: str, answer_within: float | None, **arguments: Any) -> AsyncConnection[Any]:  # noqa: ANN401
+    if answer_within is None:
+        return await AsyncConnection.connect(conninfo, autocommit=True, **arguments)
+    return await BoundedAsyncConnection.connect(conninfo, autocommit=True, answer_within=answer_within, **arguments)
 
 
 def connect_sync(
@@ -104,8 +113,9 @@ def connect_sync(
     statement_timeout: float | None = None,
     read_only: bool = False,
     pinned_plans: bool = False,
-) -> Connection[Any]:
-    """The plain face of `connect`."""
+    answer_within: float = ANSWER_WITHIN,
+) -> BoundedConnection:
+    """The plain face of `connect`. Nobody can break off its calls from outside, so they have a limit by default."""
     target = conninfo(
         dsn,
         application_name=application_name,
@@ -114,13 +124,13 @@ def connect_sync(
         pinned_plans=pinned_plans,
     )
     try:
-        return Connection.connect(target, autocommit=True)
+        return BoundedConnection.connect(target, autocommit=True, answer_within=answer_within)
     except psycopg.Error as error:
         if not is_refusal_of_a_pooler(error):
             raise translated(error) from error
     pooled = conninfo(dsn, application_name=application_name, is_pooled=True)
     try:
-        return Connection.connect(pooled, autocommit=True, prepare_threshold=None)
+        return BoundedConnection.connect(pooled, autocommit=True, prepare_threshold=None, answer_within=answer_within)
     except psycopg.Error as error:
         raise translated(error) from error
 

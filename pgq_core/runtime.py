@@ -70,7 +70,7 @@ def schema_in_use(settings: Settings) -> str:
     # A database that is away is the caller's to wait for or to report.
     with (
         contextlib.suppress(DatabaseUnavailable),
-        connect_sync(settings.dsn, application_name="pgq schema check") as conn,
+        connect_sync(settings.dsn, application_name="pgq schema check", answer_within=settings.answer_within) as conn,
     ):
         if not _holds_tables(conn, settings.db_schema) and _holds_tables(conn, OTHER_SCHEMA):
             return OTHER_SCHEMA

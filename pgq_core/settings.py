@@ -51,6 +51,8 @@ class Settings(BaseSettings):
     max_attempts: int = Field(5, ge=1, le=1_000_000)
     backoff_base: Period = 1.0
     backoff_cap: Period = 3600.0
+    answer_within: Period = 60.0
+    """How long a command waits for each answer of the database before it gives a silent server up."""
     key_window: Seconds = 86400.0
     runs_kept: Seconds = 7 * 86400.0
     resolved_dead_letters_kept: Seconds = 30 * 86400.0

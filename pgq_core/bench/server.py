@@ -55,7 +55,7 @@ class BenchServer:
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
-        self._admin = connect_sync(dsn, application_name=PROGRAM)
+        self._admin = connect_sync(dsn, application_name=PROGRAM, answer_within=0)
         self._template: str | None = None
         self._made = 0
         self.postmaster = postmaster_of(self._admin.info.backend_pid) if _is_local(self._admin) else None
@@ -71,7 +71,7 @@ class BenchServer:
         create_database(name, self._migrated_template()).execute_sync(self._admin)
         try:
             dsn = database_dsn(self._dsn, name)
-            with connect_sync(dsn, application_name=PROGRAM) as conn:
+            with connect_sync(dsn, application_name=PROGRAM, answer_within=0) as conn:
                 yield BenchDatabase(dsn, conn, BenchStatements(SCHEMA, QUEUE))
         finally:
             drop_database(name).execute_sync(self._admin)

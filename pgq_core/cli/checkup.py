@@ -48,7 +48,7 @@ class Finding:
 def check_up(settings: Settings, database: Database) -> list[Finding]:
     """All findings, as far as they can be had: without a connection, or a schema, the later checks are left out."""
     try:
-        conn = connect_sync(database.dsn, application_name="pgq-core doctor")
+        conn = connect_sync(database.dsn, application_name="pgq-core doctor", answer_within=settings.answer_within)
     except (PgqError, psycopg.Error) as error:
         return [Finding("connection", Verdict.FAIL, str(error), "is the server up, and the address right?")]
     with conn:

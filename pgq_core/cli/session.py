@@ -75,7 +75,12 @@ async def _with_session(settings: Settings, database: Database, work: Callable[[
 
 @contextlib.asynccontextmanager
 async def open_session(settings: Settings, database: Database) -> AsyncIterator[Session]:
-    conn = await connect(database.dsn, application_name=APPLICATION, read_only=settings.read_only)
+    conn = await connect(
+        database.dsn,
+        application_name=APPLICATION,
+        read_only=settings.read_only,
+        answer_within=settings.answer_within,
+    )
     try:
         if not database.is_embedded:
             await check_schema_async(conn, database.schema)

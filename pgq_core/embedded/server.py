@@ -14,6 +14,7 @@ from urllib.parse import quote
 import platformdirs
 import psycopg
 
+from pgq_core.bounded import BoundedConnection
 from pgq_core.embedded.account import choose_account, current_quarters
 from pgq_core.embedded.binaries import find_binaries
 from pgq_core.embedded.cluster import DATABASE, USER, Cluster, remove_socket_directory
@@ -252,7 +253,9 @@ def _database_is_missing(postmaster: Postmaster) -> bool:
 def _has_other_clients(url: str) -> bool:
     statement = files("pgq_core").joinpath("sql/embedded/count_other_clients.sql").read_bytes()
     try:
-        with psycopg.connect(url, connect_timeout=CONNECT_SECONDS, application_name="pgq-tui server") as connection:
+        with BoundedConnection.connect(
+            url, connect_timeout=CONNECT_SECONDS, application_name="pgq-tui server", answer_within=CONNECT_SECONDS
+        ) as connection:
             row = connection.execute(statement).fetchone()
             return row is not None and row[0] > 0
     except psycopg.OperationalError:

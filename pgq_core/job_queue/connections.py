@@ -19,6 +19,7 @@ from psycopg import AsyncConnection, Connection
 from psycopg.types.json import set_json_loads
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
+from pgq_core.bounded import BoundedAsyncConnection, BoundedConnection
 from pgq_core.database import conninfo
 from pgq_core.domain.payload import decode_any
 from pgq_core.errors import MissingRights, QueueClosed, SchemaError, SchemaMissing
@@ -27,6 +28,8 @@ from pgq_core.queries.wire import Wire
 
 RECONNECT_TIMEOUT: Final = 10.0
 """Seconds a pool tries on its own for a lost connection; after that the next caller makes it try again."""
+SILENCE: Final = 5.0
+"""Seconds beyond the server's own limit on a statement after which a silent server is given up."""
 OTHER_SCHEMA: Final = "public"
 AT_HAND: Final = 2
 """Connections kept in front of the pool; those beyond go back into it, and it closes what it does not need."""
@@ -36,14 +39,14 @@ SyncConnection: TypeAlias = Connection[Any]
 AsyncConnectionAny: TypeAlias = AsyncConnection[Any]
 
 
-class PlainSession(Connection[Any]):
+class PlainSession(BoundedConnection):
     """A connection of ours with its short way."""
 
     wire: Wire
     born_at: float
 
 
-class AsyncSession(AsyncConnection[Any]):
+class AsyncSession(BoundedAsyncConnection):
     wire: Wire
     born_at: float
 
@@ -71,7 +74,11 @@ class Target:
     @property
     def arguments(self) -> dict[str, Any]:
         # Statements ask for preparation themselves; without a threshold the driver never prepares.
-        return {"autocommit": True, "prepare_threshold": 5 if self.prepare else None}
+        return {
+            "autocommit": True,
+            "prepare_threshold": 5 if self.prepare else None,
+            "answer_within": self.timeout + SILENCE,
+        }
 
 
 class Connections:
@@ -196,7 +203,7 @@ class Connections:
 
     def _look_once(self) -> None:
         """Neither a wrong password nor a missing schema shall be a matter of waiting."""
-        with Connection.connect(self._target.conninfo, **self._target.arguments) as connection:
+        with BoundedConnection.connect(self._target.conninfo, **self._target.arguments) as connection:
             try:
                 check_schema(connection, self._target.schema)
             except MissingRights:
@@ -207,7 +214,7 @@ class Connections:
                 raise
 
     def _probe(self) -> None:
-        Connection.connect(self._target.conninfo, **self._target.arguments).close()
+        BoundedConnection.connect(self._target.conninfo, **self._target.arguments).close()
 
 
 class AsyncConnections:
@@ -304,7 +311,7 @@ class AsyncConnections:
             return self._pool
 
     async def _look_once(self) -> None:
-        async with await AsyncConnection.connect(self._target.conninfo, **self._target.arguments) as connection:
+        async with await BoundedAsyncConnection.connect(self._target.conninfo, **self._target.arguments) as connection:
             try:
                 await check_schema_async(connection, self._target.schema)
             except MissingRights:
@@ -315,7 +322,7 @@ class AsyncConnections:
                 raise
 
     async def _probe(self) -> None:
-        connection = await AsyncConnection.connect(self._target.conninfo, **self._target.arguments)
+        connection = await BoundedAsyncConnection.connect(self._target.conninfo, **self._target.arguments)
         await connection.close()
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import psycopg
 from psycopg import Connection, sql
 
+from pgq_core.bounded import BoundedConnection
 from pgq_core.database import connect_sync
 from pgq_core.errors import MigrationBlocked, MissingRights, SchemaForeign
 from pgq_core.migrate.refusals import (
@@ -32,6 +33,8 @@ FIRST_FORM_SCHEMA = "public"
 PROGRAM = "pgq-core migrate"
 
 _LOCK_POLL = 0.05
+_STEP_WITHIN = 86400.0
+"""Seconds that a step over large tables may take; what is asked around it is answered at once or not at all."""
 
 
 def migrate(dsn: str, schema: str = DEFAULT_SCHEMA) -> list[Migration]:
@@ -63,7 +66,7 @@ class Migrator:
     """One run over one schema."""
 
     def __init__(
-        self, conn: Connection[Any], dsn: str, schema: str, *, steps: Sequence[Migration], wait: timedelta
+        self, conn: BoundedConnection, dsn: str, schema: str, *, steps: Sequence[Migration], wait: timedelta
     ) -> None:
         self._conn = conn
         self._dsn = dsn
@@ -91,7 +94,8 @@ class Migrator:
             self._prepare(relations, is_first=not applied)
             if step.is_concurrent:
                 self._run_concurrently(step)
-            self._execute(script(step, self._schema, is_first=not applied))
+            with self._patience():
+                self._execute(script(step, self._schema, is_first=not applied))
         if not applied:
             self._adopted = tuple(row.name for row in relations if is_first_form(row))
         return True
@@ -132,11 +136,21 @@ class Migrator:
     def _run_concurrently(self, step: Migration) -> None:
         """On a connection of its own, outside a transaction, while ours holds the lock and, idle, no snapshot."""
         self._execute(lifted_timeouts(self._schema))
-        with connect_sync(self._dsn, application_name=PROGRAM, statement_timeout=0) as other:
+        with connect_sync(
+            self._dsn, application_name=PROGRAM, statement_timeout=0, answer_within=_STEP_WITHIN
+        ) as other:
             index = step.concurrent_index
             if index is not None and self._queries.has_invalid_index(index).fetch_one_sync(other):
                 other.execute(schema_statement("drop_index", self._schema, index=sql.Identifier(index)))
             other.execute(concurrent_statement(step, self._schema))
+
+    @contextlib.contextmanager
+    def _patience(self) -> Iterator[None]:
+        usual, self._conn.answer_within = self._conn.answer_within, _STEP_WITHIN
+        try:
+            yield
+        finally:
+            self._conn.answer_within = usual
 
     def _report(self, applied: tuple[Migration, ...], *, set_search_path: bool) -> MigrationReport:
         path = self._queries.read_search_path().fetch_one_sync(self._conn)

@@ -9,15 +9,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import select
+import time
 from collections.abc import Callable, Generator
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
 
-from psycopg import AsyncConnection, Connection
 from psycopg.errors import error_from_result
 from psycopg.pq import ExecStatus, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
 
+from pgq_core.bounded import BoundedAsyncConnection, BoundedConnection, NoAnswer
 from pgq_core.queries.statement import Statement
 from pgq_core.sql import numbered_query
 
@@ -51,10 +52,11 @@ class Wire:
     Statements have parameters of text, numbers, times and NULL, and answer one column of numbers or of text.
     """
 
-    __slots__ = ("_pgconn", "_poll", "_prepared", "speaks_utf8")
+    __slots__ = ("_limit", "_pgconn", "_poll", "_prepared", "speaks_utf8")
 
-    def __init__(self, conn: Connection[Any] | AsyncConnection[Any]) -> None:
+    def __init__(self, conn: BoundedConnection | BoundedAsyncConnection) -> None:
         self._pgconn: PGconn = conn.pgconn
+        self._limit = conn.answer_within
         self.speaks_utf8 = self._pgconn.parameter_status(b"client_encoding") == b"UTF8"
         """Else the driver has to translate, and this way is closed."""
         self._prepared: set[str] = set()
@@ -69,13 +71,16 @@ class Wire:
         """An idle connection has nothing to read: what the server has sent is its farewell. No round trip."""
         return bool(self._poll.poll(0))
 
-    def run(self, conn: Connection[Any], statement: Statement[T], schema: str) -> list[T]:
-        """On a plain connection. An interrupt cancels the statement and closes the connection."""
+    def run(self, conn: BoundedConnection, statement: Statement[T], schema: str) -> list[T]:
+        """On a plain connection. An interrupt cancels the statement and closes the connection; so does NoAnswer."""
         try:
             if statement.name not in self._prepared:
-                _wait_for(self._preparing(statement, schema), self._poll, self._pgconn.socket)
+                self._wait_for(self._preparing(statement, schema))
                 self._prepared.add(statement.name)
-            return self._rows(_wait_for(self._running(statement, schema), self._poll, self._pgconn.socket), statement)
+            return self._rows(self._wait_for(self._running(statement, schema)), statement)
+        except NoAnswer:
+            conn.close()
+            raise
         except Exception:
             raise
         except BaseException:
@@ -84,13 +89,16 @@ class Wire:
             conn.close()
             raise
 
-    async def run_async(self, conn: AsyncConnection[Any], statement: Statement[T], schema: str) -> list[T]:
+    async def run_async(self, conn: BoundedAsyncConnection, statement: Statement[T], schema: str) -> list[T]:
         """On an asynchronous connection. A cancellation cancels the statement and closes the connection."""
         try:
             if statement.name not in self._prepared:
-                await _await(self._preparing(statement, schema), self._pgconn.socket)
+                await self._await(self._preparing(statement, schema))
                 self._prepared.add(statement.name)
-            return self._rows(await _await(self._running(statement, schema), self._pgconn.socket), statement)
+            return self._rows(await self._await(self._running(statement, schema)), statement)
+        except NoAnswer:
+            await conn.close()
+            raise
         except Exception:
             raise
         except BaseException:
@@ -110,6 +118,45 @@ class Wire:
         values = [_WRITE[type(value := params[name])](value) for name in names]
         self._pgconn.send_query_prepared(_name(statement), values)
         return (yield from _answer(self._pgconn))
+
+    def _wait_for(self, turns: _Turns) -> PGresult:
+        poll, descriptor = self._poll, self._pgconn.socket
+        deadline = time.monotonic() + self._limit
+        try:
+            while True:
+                may_write = next(turns)
+                if may_write:
+                    poll.modify(descriptor, select.POLLIN | select.POLLOUT)
+                ready = poll.poll(max(deadline - time.monotonic(), 0.0) * 1000)
+                if may_write:
+                    poll.modify(descriptor, select.POLLIN)
+                if not ready:
+                    raise NoAnswer(self._limit)
+        except StopIteration as end:
+            answer: PGresult = end.value
+            return answer
+
+    async def _await(self, turns: _Turns) -> PGresult:
+        loop, descriptor = asyncio.get_running_loop(), self._pgconn.socket
+        deadline = loop.time() + self._limit
+        try:
+            while True:
+                may_write = next(turns)
+                ready = loop.create_future()
+                timer = loop.call_at(deadline, _give_up, ready, self._limit)
+                loop.add_reader(descriptor, _resolve, ready)
+                if may_write:
+                    loop.add_writer(descriptor, _resolve, ready)
+                try:
+                    await ready
+                finally:
+                    timer.cancel()
+                    loop.remove_reader(descriptor)
+                    if may_write:
+                        loop.remove_writer(descriptor)
+        except StopIteration as end:
+            answer: PGresult = end.value
+            return answer
 
     def _rows(self, result: PGresult, statement: Statement[T]) -> list[T]:
         read = _READ[statement.row or str]
@@ -139,40 +186,11 @@ def _answer(pgconn: PGconn) -> _Turns:
     return answer
 
 
-def _wait_for(turns: _Turns, poll: select.poll, descriptor: int) -> PGresult:
-    try:
-        while True:
-            if next(turns):
-                poll.modify(descriptor, select.POLLIN | select.POLLOUT)
-                poll.poll()
-                poll.modify(descriptor, select.POLLIN)
-            else:
-                poll.poll()
-    except StopIteration as end:
-        answer: PGresult = end.value
-        return answer
-
-
-async def _await(turns: _Turns, descriptor: int) -> PGresult:
-    loop = asyncio.get_running_loop()
-    try:
-        while True:
-            may_write = next(turns)
-            ready = loop.create_future()
-            loop.add_reader(descriptor, _resolve, ready)
-            if may_write:
-                loop.add_writer(descriptor, _resolve, ready)
-            try:
-                await ready
-            finally:
-                loop.remove_reader(descriptor)
-                if may_write:
-                    loop.remove_writer(descriptor)
-    except StopIteration as end:
-        answer: PGresult = end.value
-        return answer
-
-
 def _resolve(ready: asyncio.Future[None]) -> None:
     if not ready.done():
         ready.set_result(None)
+
+
+def _give_up(ready: asyncio.Future[None], limit: float) -> None:
+    if not ready.done():
+        ready.set_exception(NoAnswer(limit))

@@ -137,7 +137,8 @@ class JobTransactions:
                         self._queries.wake_channel().fetch_one_sync(conn)
                     return conn
                 conn.close()
-        return connect_sync(self._dsn, application_name=_APPLICATION)
+        # No limit of ours: a handler's own statements may take as long as its job may.
+        return connect_sync(self._dsn, application_name=_APPLICATION, answer_within=0)
 
 
 def is_infrastructure(error: BaseException) -> bool:

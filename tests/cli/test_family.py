@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import psycopg
 import pytest
 from typer.testing import CliRunner
 
@@ -113,6 +114,19 @@ def test_unreachable_database_is_exit_code_3_and_one_line(cli: Cli) -> None:
     assert (answer.code, answer.out) == (3, "")
     assert answer.err.startswith("error: the database cannot be reached right now")
     assert answer.err.count("\n") == 1
+
+
+def test_database_that_says_nothing_is_given_up_with_exit_code_3(
+    cli: Cli, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lock on the whole table stands for a server that is suspended: the command cannot tell the two apart."""
+    monkeypatch.setenv("PGQ_ANSWER_WITHIN", "1")
+    with psycopg.connect(dsn) as other:
+        other.execute("LOCK TABLE jobs IN ACCESS EXCLUSIVE MODE")
+        answer = cli("jobs")
+
+    assert (answer.code, answer.out) == (3, "")
+    assert "no answer within 1 s" in answer.err
 
 
 def test_address_that_is_none_is_exit_code_3(cli: Cli) -> None:
