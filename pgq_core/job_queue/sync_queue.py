@@ -32,8 +32,9 @@ class JobQueue:
 
     `schema`: where the tables are (default: `PGQ_SCHEMA`, else `pgq_core`). `registry`: whose handlers' defaults and
     models count (default: the one of the bare decorators). `timeout`: longest wait in seconds for a connection and for
-    a statement; a server that says nothing is given up five seconds later. `prepare=False`: for a pooler in transaction mode. Calls raise DatabaseUnavailable when the server
-    cannot serve; an enqueue may then have been stored or not, and is safe to repeat with an idempotency key.
+    a statement; a server that says nothing is given up five seconds later. `prepare=False`: for a pooler in transaction
+    mode. Calls raise DatabaseUnavailable when the server cannot serve; an enqueue may then have been stored or not, and
+    is safe to repeat with an idempotency key.
     """
 
     def __init__(
