@@ -231,7 +231,15 @@ spared(
 # Ends
 
 
-def finish(play: Play, ids: list[int], tokens: list[int], outcomes: list[str] | None = None) -> list[int]:
+def finish(
+    play: Play,
+    ids: list[int],
+    tokens: list[int],
+    outcomes: list[str] | None = None,
+    *,
+    results: Sequence[str | None] = (),
+    errors: Sequence[str | None] = (),
+) -> list[int]:
     count = len(ids)
     return play.ids(
         "finish_jobs",
@@ -242,8 +250,8 @@ def finish(play: Play, ids: list[int], tokens: list[int], outcomes: list[str] | 
         started=[None] * count,
         finished=[None] * count,
         outcomes=outcomes or ["succeeded"] * count,
-        results=[None] * count,
-        errors=[None] * count,
+        results=list(results) or [None] * count,
+        errors=list(errors) or [None] * count,
     )
 
 
@@ -268,6 +276,56 @@ def the_statistics_tell_the_outcomes_apart(play: Play) -> None:
     assert row == {"succeeded": 1, "cancelled": 2, "discarded": 3}
     assert play.database.value("SELECT count(*) FROM job_runs WHERE success") == 1
     assert play.database.value("SELECT count(*) FROM job_runs WHERE success IS NULL") == 5
+
+
+@plays("finish_jobs")
+def a_thinned_queue_leaves_out_plain_successes_and_nothing_else(play: Play) -> None:
+    play.add("queues", name="q", audit="failures")
+    play.add("queues", name="keeps", audit="all")
+    plain = play.running()
+    kept = [
+        play.running(queue="keeps"),
+        play.running(queue="never set"),
+        play.running(attempts=1),
+        play.running(losses=1),
+        play.running(has_runs=True),
+        play.running(replayed_from=7),
+        play.running(cancel_requested=True),
+    ]
+    finish(play, [plain, *kept], [1] * 8)
+    discarded, told, noted = (play.running() for _ in range(3))
+    finish(play, [discarded], [1], ["discarded"])
+    finish(play, [told], [1], results=["{}"])
+    finish(play, [noted], [1], errors=["result not storable"])
+
+    assert play.values("SELECT job_id FROM job_runs ORDER BY job_id") == [*kept, discarded, told, noted]
+    assert play.values("SELECT sum(succeeded + discarded) FROM job_stats") == [11]
+
+
+@plays("finish_jobs")
+def a_sample_keeps_its_share_of_plain_successes(play: Play) -> None:
+    play.add("queues", name="q", audit="sample", audit_sample=0.3)
+    play.add("queues", name="none", audit="failures", audit_sample=1)
+    play.add("queues", name="every", audit="sample", audit_sample=1)
+    jobs = [play.running() for _ in range(60)]
+    every, none = ([play.running(queue=name) for _ in range(5)] for name in ("every", "none"))
+    finish(play, [*jobs, *every, *none], [1] * 70)
+
+    kept = play.values("SELECT job_id FROM job_runs WHERE queue = 'q' ORDER BY job_id")
+    assert kept == play.values(
+        "SELECT id FROM unnest(%s::bigint[]) AS id WHERE hashint8(id) < 0.3 * 4294967296 - 2147483648 ORDER BY id", jobs
+    )
+    assert 0 < len(kept) < len(jobs)
+    assert play.values("SELECT job_id FROM job_runs WHERE queue <> 'q' ORDER BY job_id") == every
+
+
+@plays("reschedule_jobs")
+def a_job_that_goes_back_has_a_run_behind_it(play: Play) -> None:
+    back, untouched = play.running(), play.running()
+    play.run("reschedule_jobs", **reschedule_params([back], [1], ["snoozed"]))
+
+    assert play.values("SELECT id FROM jobs WHERE has_runs") == [back]
+    assert untouched in play.values("SELECT id FROM jobs WHERE has_runs IS NULL")
 
 
 def reschedule_params(ids: list[int], tokens: list[int], outcomes: list[str] | None = None) -> dict[str, object]:

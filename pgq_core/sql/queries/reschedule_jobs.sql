@@ -25,6 +25,7 @@ WITH input AS (
            attempts = j.attempts + h.charge,
            losses = j.losses + h.loss,
            suspect = h.suspect,
+           has_runs = true,
            last_error = coalesce(h.error, j.last_error),
            locked_by = NULL,
            locked_at = NULL,
