@@ -44,7 +44,7 @@ def api(api_dsn: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiP
 
 @pytest.fixture(scope="session")
 def client(api: ApiProcess) -> Iterator[httpx.Client]:
-    with httpx.Client(verify=False, base_url=api.url, timeout=20) as opened:
+    with httpx.Client(verify=False, base_url=api.url, timeout=60) as opened:
         yield opened
 
 

@@ -58,7 +58,7 @@ class ApiProcess:
     def wait_until_ready(self) -> None:
         eventually(lambda: httpx.get(f"{self.url}/readyz", verify=False).status_code == 200, timeout=30)
 
-    def stop(self, number: int = signal.SIGTERM, *, timeout: float = 20.0) -> int:
+    def stop(self, number: int = signal.SIGTERM, *, timeout: float = 60.0) -> int:
         if self.process.poll() is None:
             self.process.send_signal(number)
         return self.process.wait(timeout)
@@ -66,7 +66,7 @@ class ApiProcess:
     def kill(self) -> None:
         with contextlib.suppress(ProcessLookupError):
             self.process.kill()
-        self.process.wait(10)
+        self.process.wait(60)
 
     def _url(self) -> str | None:
         assert self.process.poll() is None, self.log.read_text(errors="replace")
@@ -91,7 +91,7 @@ async def in_process(dsn: str, *, read_only: bool = False, **api: Any) -> AsyncI
     """The application without a process of its own, and without what runs in the background."""
     context = ApiContext(load_settings(dsn=dsn, read_only=read_only, operator="ops@test"), load_api_settings(**api))
     transport = httpx.ASGITransport(create_app(context))
-    async with httpx.AsyncClient(verify=False, transport=transport, base_url="http://localhost", timeout=20) as client:
+    async with httpx.AsyncClient(verify=False, transport=transport, base_url="http://localhost", timeout=60) as client:
         yield client
     for connections in (context.enqueueing, context.looking, context.bulk):
         await connections.close()

@@ -70,7 +70,7 @@ def test_a_length_above_the_limit_is_refused_before_the_body_is_sent(api: ApiPro
         f"POST /jobs HTTP/1.1\r\nHost: {where.netloc}\r\nContent-Type: application/json\r\n"
         f"Content-Length: {300 * LIMIT}\r\nExpect: 100-continue\r\n\r\n"
     )
-    with socket.create_connection((where.hostname, where.port or 0), timeout=10) as connection:
+    with socket.create_connection((where.hostname, where.port or 0), timeout=60) as connection:
         connection.sendall(head.encode())
 
         assert connection.recv(4096).startswith(b"HTTP/1.1 413 ")
@@ -80,7 +80,7 @@ def test_a_length_above_the_limit_is_refused_before_the_body_is_sent(api: ApiPro
 def test_a_length_that_is_none_is_no_fault_of_ours(api: ApiProcess, length: str) -> None:
     where = urlsplit(api.url)
     head = f"POST /jobs HTTP/1.1\r\nHost: {where.netloc}\r\nContent-Length: {length}\r\n\r\n{{}}"
-    with socket.create_connection((where.hostname, where.port or 0), timeout=10) as connection:
+    with socket.create_connection((where.hostname, where.port or 0), timeout=60) as connection:
         connection.sendall(head.encode())
 
         assert connection.recv(4096).startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 413 "))

@@ -42,7 +42,7 @@ class Outline(HTMLParser):
 @pytest.fixture
 def browser(api: ApiProcess) -> Iterator[httpx.Client]:
     """Keeps cookies and follows redirects, as a browser without scripts does."""
-    with httpx.Client(verify=False, base_url=api.url, timeout=20, follow_redirects=True) as opened:
+    with httpx.Client(verify=False, base_url=api.url, timeout=60, follow_redirects=True) as opened:
         yield opened
 
 
@@ -201,7 +201,7 @@ def test_where_tokens_are_asked_for_one_signs_in(api_dsn: str, database: QueueDa
     reader, operator = asyncio.run(made(Scope.READ)), asyncio.run(made(Scope.OPERATE))
     with (
         api_on(api_dsn, tmp_path, "--require-tokens") as server,  # type: ignore[arg-type]  # a Path
-        httpx.Client(verify=False, base_url=server.url, timeout=20, follow_redirects=True) as browser,
+        httpx.Client(verify=False, base_url=server.url, timeout=60, follow_redirects=True) as browser,
     ):
         page = browser.get(f"/ui/dead/{letter}")
         assert page.url.path == "/ui/login"

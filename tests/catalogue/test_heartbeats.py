@@ -22,17 +22,17 @@ from tests.support.worker_process import Workers
 
 @pytest.mark.system
 def test_worker_beats_until_the_job_it_drains_is_written(database: QueueDatabase, workers: Workers) -> None:
-    job_id = database.put("ledger", {"seconds": 1.6})  # three times the stale limit
-    first = workers.start("--no-maintenance")
+    job_id = database.put("ledger", {"seconds": 6.5})  # three times the stale limit
+    first = workers.start("--no-maintenance", stale_limit=2.0)
     eventually(lambda: database.all("SELECT FROM ledger WHERE event = 'start'"))
-    workers.start()  # idle, and its reaper looks every 0.1 s
+    workers.start(stale_limit=2.0)  # idle, and its reaper looks every 0.1 s
 
     first.process.send_signal(signal.SIGTERM)
 
     eventually(lambda: database.job(job_id) is None, timeout=30)
     assert database.outcomes(job_id) == ["succeeded"]
     assert database.value("SELECT count(*) FROM ledger WHERE event = 'start'") == 1
-    assert first.process.wait(15) == 0
+    assert first.process.wait(60) == 0
 
 
 async def test_job_that_waits_for_a_lock_it_holds_itself_is_ended_by_its_time_limit(

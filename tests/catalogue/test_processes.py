@@ -54,7 +54,7 @@ def test_jobs_that_take_the_stop_signals_away_do_not_keep_their_worker(
     reading = database.put("read_socket", max_attempts=1)
     eventually(lambda: (database.job(reading) or {})["status"] == "running", timeout=30)
 
-    assert worker.stop(timeout=20) == 0
+    assert worker.stop() == 0
 
     assert database.outcomes(reading) == ["released"]
     assert (database.job(reading) or {})["attempts"] == 0
@@ -85,7 +85,7 @@ def test_ctrl_c_in_a_terminal_reaches_the_worker_and_not_its_jobs(
             eventually(lambda: b"worker_stopping" in log.read_bytes(), timeout=30)
             time.sleep(0.2)  # two presses of one person
 
-        assert worker.wait(20) == 0
+        assert worker.wait(60) == 0
         assert database.outcomes(job_id) == (["succeeded"] if presses == 1 else ["released"])
         assert b"Traceback" not in log.read_bytes()
     finally:
@@ -93,7 +93,7 @@ def test_ctrl_c_in_a_terminal_reaches_the_worker_and_not_its_jobs(
             os.close(descriptor)
         if worker.poll() is None:
             os.killpg(worker.pid, signal.SIGKILL)
-            worker.wait(10)
+            worker.wait(60)
 
 
 TAKE_THE_TERMINAL = """

@@ -17,7 +17,7 @@ import pyte
 from tests.support.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 40.0
+PATIENCE = 60.0
 _MODE = re.compile(rb"\x1b\[\?([\d;]+)([hl])")
 _PROMPT = "ready> "
 MOUSE = (1000, 1002, 1003, 1006, 1015)

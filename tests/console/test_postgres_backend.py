@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections.abc import AsyncIterator
 from datetime import timedelta
 
@@ -21,7 +20,8 @@ from tests.console.network import network_to
 from tests.console.stage import console, shows
 from tests.support.zoo import add_dead_letter, add_job, add_pool, add_run, add_running_job, add_worker, value_of
 
-SOON = 2.0
+SOON = 60.0
+"""For a busy machine. Whoever waits for the server waits longer: by `patient` he has no limit of his own."""
 
 
 async def fits(conn: AsyncConnection) -> None:
@@ -215,20 +215,25 @@ async def test_a_server_that_says_nothing_counts_as_gone_and_is_found_again(dsn:
         await lane.close()
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reads wait for their answer for as long as it takes."""
+    monkeypatch.setattr("pgq_tui.backend.postgres.ANSWER_SECONDS", 3600.0)
+
+
+@pytest.mark.usefixtures("patient")
 async def test_leaving_does_not_wait_for_a_silent_server(dsn: str) -> None:
     async with network_to(dsn) as network, backend_on(network.address) as backend:
         await backend.overview(DEFAULT_WINDOW)
         network.swallow()
         reading = asyncio.create_task(backend.overview(DEFAULT_WINDOW))
         await asyncio.sleep(0.1)
-        started = time.monotonic()
 
-        await backend.close()
-        reading.cancel()
-        with contextlib.suppress(asyncio.CancelledError, DatabaseUnavailable):
-            await reading
-
-        assert time.monotonic() - started < SOON
+        async with asyncio.timeout(SOON):
+            await backend.close()
+            reading.cancel()
+            with contextlib.suppress(asyncio.CancelledError, DatabaseUnavailable):
+                await reading
 
 
 async def test_the_console_says_that_the_database_is_lost_and_comes_back_by_itself(dsn: str) -> None:
@@ -247,18 +252,16 @@ async def test_the_console_says_that_the_database_is_lost_and_comes_back_by_itse
             await shows(pilot, "✓ live")
 
 
+@pytest.mark.usefixtures("patient")
 async def test_the_console_leaves_at_once_though_the_server_is_silent(dsn: str) -> None:
     async with network_to(dsn) as network, backend_on(network.address) as backend:
         app = console(backend)  # type: ignore[arg-type]  # the real one
 
-        async with app.run_test(size=(120, 36)) as pilot:
+        async with asyncio.timeout(SOON), app.run_test(size=(120, 36)) as pilot:
             await shows(pilot, "✓ live")
             network.swallow()
             await pilot.pause(0.3)
-            started = time.monotonic()
             await pilot.press("q")
-
-        assert time.monotonic() - started < 2 * SOON
 
 
 async def test_two_consoles_that_press_plus_get_two_workers(dsn: str) -> None:

@@ -54,7 +54,7 @@ def payments(monkeypatch: pytest.MonkeyPatch) -> Iterator[Payments]:
         monkeypatch.setenv("PAYMENTS_URL", f"http://127.0.0.1:{server.server_port}/charges")
         yield service
         server.shutdown()
-        thread.join(10)
+        thread.join(60)
 
 
 @pytest.fixture

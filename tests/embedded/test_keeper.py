@@ -81,7 +81,7 @@ def test_server_that_was_stopped_on_purpose_stays_away_until_somebody_starts_it(
         while looks.acquire(blocking=False):
             pass
         for _ in range(5):
-            assert looks.acquire(timeout=15)
+            assert looks.acquire(timeout=60)
         assert not server.status().running
 
         server.start()
@@ -112,7 +112,7 @@ def test_start_that_fails_is_tried_again(server: EmbeddedServer, monkeypatch: py
         with server.lease():
             killed = kill(server)
             for _ in range(2):
-                assert tries.acquire(timeout=15)
+                assert tries.acquire(timeout=60)
             assert not server.status().running
             version.write_text(told)
 

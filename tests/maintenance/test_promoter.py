@@ -52,6 +52,6 @@ async def test_sleeping_workers_are_woken_for_promoted_jobs(database: QueueDatab
         database.run("INSERT INTO worker_waits VALUES ('sleeper', true)")
         scheduled(database, -1.0)
         await maintenance.promoter.run_once()
-        (notify, *_) = sleeper.notifies(timeout=10, stop_after=1)
+        (notify, *_) = sleeper.notifies(timeout=60, stop_after=1)
 
     assert notify.payload == "jobs"

@@ -120,7 +120,7 @@ async def test_reaper_leaves_a_row_that_somebody_finishes_right_now(
     job_id = running_job(database, "nobody", claimed="10")
     with psycopg.connect(database.dsn) as finisher:
         finisher.execute("SELECT FROM jobs WHERE id = %s FOR UPDATE", (job_id,))
-        await asyncio.wait_for(maintenance.reaper.run_once(), 10)
+        await asyncio.wait_for(maintenance.reaper.run_once(), 60)
         finisher.execute("DELETE FROM jobs WHERE id = %s", (job_id,))
         finisher.commit()
 

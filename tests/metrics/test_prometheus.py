@@ -58,7 +58,7 @@ def prometheus(api: ApiProcess, tmp_path: Path) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}"
     finally:
         server.terminate()
-        server.wait(20)
+        server.wait(60)
 
 
 def test_a_real_server_scrapes_every_sample(api: ApiProcess, prometheus: str, dsn: str, tmp_path: Path) -> None:

@@ -87,10 +87,10 @@ def test_a_worker_serves_metrics_beside_its_work(dsn: str, database: QueueDataba
         eventually(is_counted, timeout=40, interval=0.2)
         assert database.outcomes(job_id) == ["succeeded"]
         worker.send_signal(signal.SIGTERM)
-        assert worker.wait(20) == 0
+        assert worker.wait(60) == 0
     finally:
         worker.kill()
-        worker.wait(10)
+        worker.wait(60)
 
 
 def test_a_supervisor_serves_metrics_beside_its_pools(dsn: str, database: QueueDatabase, tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_a_supervisor_serves_metrics_beside_its_pools(dsn: str, database: QueueD
         assert supervisor.wait(30) == 0
     finally:
         supervisor.kill()
-        supervisor.wait(10)
+        supervisor.wait(60)
 
 
 def _alive(port: int) -> float | None:

@@ -24,7 +24,7 @@ async def test_scale_writes_the_wanted_number_and_tells_the_supervisor(
 
     result = await operations.scale(conn, "host-a", "emails", 5)
 
-    notices = [notice.payload async for notice in listener.notifies(timeout=5, stop_after=1)]
+    notices = [notice.payload async for notice in listener.notifies(timeout=60, stop_after=1)]
     await listener.close()
     assert notices == ["pools"]
     assert result.refusal is None

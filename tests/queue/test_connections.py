@@ -55,8 +55,8 @@ async def test_an_outage_is_a_bounded_error_and_the_queue_goes_on_afterwards(
 ) -> None:
     name = Identifier(conn.info.dbname)
     server = database_dsn(dsn, "postgres")
-    with psycopg.connect(server, autocommit=True) as elsewhere, JobQueue(dsn, timeout=1) as queue:
-        async with AsyncJobQueue(dsn, timeout=1) as async_queue:
+    with psycopg.connect(server, autocommit=True) as elsewhere, JobQueue(dsn, timeout=3) as queue:
+        async with AsyncJobQueue(dsn, timeout=3) as async_queue:
             queue.enqueue("t")
             await async_queue.enqueue("t")
             elsewhere.execute(SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(name))
@@ -87,9 +87,9 @@ async def _works_async(queue: AsyncJobQueue) -> bool:
 
 
 def test_a_pool_in_full_use_is_a_bounded_error(dsn: str) -> None:
-    with JobQueue(dsn, max_connections=1, timeout=0.3) as queue:
+    with JobQueue(dsn, max_connections=1, timeout=2) as queue:
         taken = queue._connections.take()
-        with pytest.raises(DatabaseUnavailable, match=r"0\.30 sec"):
+        with pytest.raises(DatabaseUnavailable, match=r"2\.00 sec"):
             queue.enqueue("t")
         queue._connections.give_back(taken)
 
@@ -97,7 +97,7 @@ def test_a_pool_in_full_use_is_a_bounded_error(dsn: str) -> None:
 
 
 def test_a_statement_that_waits_too_long_for_a_lock_is_a_bounded_error(dsn: str, conn: Connection[DictRow]) -> None:
-    with JobQueue(dsn, timeout=0.3) as queue:
+    with JobQueue(dsn, timeout=2) as queue:
         queue.enqueue("t")
         with conn.transaction():
             conn.execute("LOCK TABLE jobs")

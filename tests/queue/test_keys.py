@@ -119,10 +119,10 @@ def test_an_enqueue_that_waits_for_a_holder_which_then_ends_answers_the_holder(
             eventually(lambda: value(conn, "SELECT count(*) FROM pg_locks WHERE NOT granted") == 2)
             ending.commit()
 
-            assert joined.result(10).id == first.id
+            assert joined.result(60).id == first.id
             assert own.execute("SELECT * FROM mine").fetchall() == [(1,)]  # the caller's transaction goes on
 
-        assert plain.result(10).id == first.id
+        assert plain.result(60).id == first.id
     assert value(conn, "SELECT count(*) FROM jobs") == 0
 
 
@@ -135,7 +135,7 @@ def test_an_enqueue_that_waits_for_a_holder_which_is_rolled_back_is_created(
         eventually(lambda: value(conn, "SELECT count(*) FROM pg_locks WHERE NOT granted") == 1)
         other.rollback()
 
-        assert waiting.result(10).created
+        assert waiting.result(60).created
 
 
 def test_an_enqueue_that_waits_for_a_holder_which_commits_answers_it(
@@ -149,9 +149,9 @@ def test_an_enqueue_that_waits_for_a_holder_which_commits_answers_it(
         eventually(lambda: value(conn, "SELECT count(*) FROM pg_locks WHERE NOT granted") == 2)
         other.commit()
 
-        assert (same.result(10).id, same.result().created) == (holder.id, False)
+        assert (same.result(60).id, same.result().created) == (holder.id, False)
         with pytest.raises(KeyConflict):
-            different.result(10)
+            different.result(60)
 
 
 def test_a_frozen_snapshot_that_cannot_see_the_holder_is_an_error_in_the_end(dsn: str, queue: JobQueue) -> None:
@@ -237,10 +237,10 @@ def test_backends_that_die_between_any_two_statements_leave_no_key_behind(dsn: s
 
         ending = threads.submit(end_sessions)
         try:
-            ids = list(threads.map(ask, range(400), timeout=60))
+            ids = list(threads.map(ask, range(400), timeout=150))
         finally:
             done.set()
-        ending.result(10)
+        ending.result(60)
 
     assert len(set(ids)) == 400
     assert value(conn, "SELECT count(*) FROM jobs") == 400

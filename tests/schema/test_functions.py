@@ -259,7 +259,7 @@ def test_a_running_job_is_asked_to_stop_and_the_workers_are_told(dsn: str, conn:
 
         assert value(conn, "SELECT cancel(%s)", job) == "requested"
 
-        (notice,) = listener.notifies(timeout=10, stop_after=1)
+        (notice,) = listener.notifies(timeout=60, stop_after=1)
         assert notice.payload == "cancel"
     assert rows(conn, "SELECT status, cancel_requested FROM jobs") == [{"status": "running", "cancel_requested": True}]
 

@@ -81,14 +81,16 @@ def test_eight_at_once_apply_each_step_once(empty_dsn: str) -> None:
 KILLED = """
 import sys
 from pgq_core.migrate import Migration, migrations, run_migrations
-slow = Migration(int(sys.argv[2]), "slow", "CREATE TABLE half (id int); SELECT pg_sleep(2)", 1)
+slow = Migration(int(sys.argv[2]), "slow", "CREATE TABLE half (id int); SELECT pg_sleep(300)", 1)
 run_migrations(sys.argv[1], steps=[*migrations()[:2], slow])
 """
 
 
 @pytest.mark.system
 def test_one_killed_in_mid_migration_leaves_no_half_step_and_the_others_go_on(empty_dsn: str) -> None:
-    victim = subprocess.Popen([sys.executable, "-c", KILLED, empty_dsn, "3"], stderr=subprocess.PIPE, text=True)
+    # So that the server, too, notices at once that its client is gone.
+    watched = make_conninfo(empty_dsn, options="-c client_connection_check_interval=100")
+    victim = subprocess.Popen([sys.executable, "-c", KILLED, watched, "3"], stderr=subprocess.PIPE, text=True)
     with session(empty_dsn) as conn:
         eventually(
             lambda: value(
@@ -100,7 +102,7 @@ def test_one_killed_in_mid_migration_leaves_no_half_step_and_the_others_go_on(em
     others = [InBackground(lambda: migrate(empty_dsn)) for _ in range(7)]
 
     victim.kill()
-    victim.communicate(timeout=10)
+    victim.communicate(timeout=60)
 
     done = [step.version for call in others for step in call.result()]
     assert sorted(done) == VERSIONS[2:]

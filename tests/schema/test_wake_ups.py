@@ -26,7 +26,7 @@ def heard(listener: Session, conn: Session) -> list[str]:
     """What was said before a last word of our own, so that silence needs no waiting time."""
     conn.execute("SELECT pg_notify(wake_channel(), 'last word')")
     said = []
-    for notice in listener.notifies(timeout=10):
+    for notice in listener.notifies(timeout=60):
         if notice.payload == "last word":
             return said
         said.append(notice.payload)

@@ -18,7 +18,7 @@ from tests.support.waiting import eventually
 
 APP = str(Path(__file__).with_name("app.py"))
 HOST = "test-host"
-PATIENCE = 40.0
+PATIENCE = 60.0
 """Programs start slowly on a busy machine; nothing waits this long for what is there."""
 
 
@@ -37,7 +37,7 @@ class Host:
     _conn: psycopg.Connection[dict[str, Any]] | None = None
 
     def options(self, *pools: PoolDefinition, **settings: Any) -> SupervisorOptions:
-        values = {"heartbeat": 0.5, "stale_limit": 5.0, "reaper_interval": 0.5, "poll": 0.1, "grace": 3.0, **settings}
+        values = {"heartbeat": 0.5, "stale_limit": 30.0, "reaper_interval": 0.5, "poll": 0.1, "grace": 3.0, **settings}
         return SupervisorOptions(
             settings=load_settings(dsn=self.dsn, **values),
             pools=pools or (pool(),),
@@ -118,9 +118,9 @@ class Host:
         for supervisor in self.supervisors:
             supervisor.ask_to_stop()
         for supervisor in self.supervisors:
-            if not supervisor.wait(15.0):
+            if not supervisor.wait(PATIENCE):
                 supervisor.process.kill()
-                supervisor.wait(5.0)
+                supervisor.wait(PATIENCE)
 
 
 def all_gone(pids: list[int]) -> bool:

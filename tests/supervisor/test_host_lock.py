@@ -60,7 +60,7 @@ def test_a_killed_holder_is_proven_dead_at_once_and_succeeded(lock: HostLock, tm
 def test_the_living_holder_is_signalled(lock: HostLock, tmp_path: Path) -> None:
     with start_holder(tmp_path) as holder:
         assert lock.signal_holder(signal.SIGTERM)
-        assert holder.wait(10) == -signal.SIGTERM
+        assert holder.wait(60) == -signal.SIGTERM
     assert not lock.signal_holder(signal.SIGTERM)
 
 

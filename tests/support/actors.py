@@ -19,7 +19,7 @@ from tests.support.waiting import eventually
 T = TypeVar("T")
 Session = psycopg.Connection[dict[str, Any]]
 
-PATIENCE = 40.0
+PATIENCE = 60.0
 
 
 class Actor:
@@ -32,7 +32,7 @@ class Actor:
         set_json_loads(decode_any, self.conn)
         self.conn.execute(f"SET search_path = {SCHEMA}")
         # A script that goes wrong ends with an error instead of hanging.
-        self.conn.execute("SET lock_timeout = '60s'")
+        self.conn.execute("SET lock_timeout = '120s'")
         self.pid = self.conn.info.backend_pid
         self.tokens: dict[int, int] = {}
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"actor-{name}")

@@ -36,7 +36,8 @@ async def running_corridor(
     **settings: object,
 ) -> AsyncIterator[RunningCorridor]:
     """Registered, claiming, and drained at the end."""
-    fast = {"heartbeat": 0.1, "stale_limit": 0.5, "reaper_interval": 0.1, "poll": 0.05, "grace": 5.0}
+    # Nobody beats for it: no test may take longer than this stale limit.
+    fast = {"heartbeat": 0.1, "stale_limit": 300, "reaper_interval": 0.1, "poll": 0.05, "grace": 5.0}
     all_settings = load_settings(dsn=dsn, **{**fast, **settings})
     await register(dsn, worker_id, queues)
     marks = Marks.create(concurrency)

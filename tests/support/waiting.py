@@ -9,7 +9,8 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-TIMEOUT = 30.0
+TIMEOUT = 60.0
+"""Nobody gives up sooner, whatever a test says: what comes true takes no longer for it, and a busy machine needs it."""
 INTERVAL = 0.01
 LONGEST_INTERVAL = 0.05
 """What is waited for long is looked for less often: looking costs the processor that the others need to get there."""
@@ -17,6 +18,7 @@ LONGEST_INTERVAL = 0.05
 
 def eventually(condition: Callable[[], T], timeout: float = TIMEOUT, interval: float = INTERVAL) -> T:
     """Call `condition` until it answers something truthy, and return that; fail with its last answer."""
+    timeout = max(timeout, TIMEOUT)
     began_at = time.monotonic()
     while not (answer := condition()):
         waited = time.monotonic() - began_at
@@ -30,6 +32,7 @@ async def eventually_async(
     condition: Callable[[], Awaitable[T] | T], timeout: float = TIMEOUT, interval: float = INTERVAL
 ) -> T:
     """The same for coroutine functions (and plain ones) while the event loop goes on."""
+    timeout = max(timeout, TIMEOUT)
     began_at = time.monotonic()
     while True:
         called = condition()

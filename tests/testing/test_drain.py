@@ -58,7 +58,7 @@ def test_a_run_leaves_its_row_and_its_job_is_gone(
 
     queue.drain()
 
-    assert queue.result(job.id, timeout=5) == {"sum": 3}
+    assert queue.result(job.id, timeout=60) == {"sum": 3}
     (run,) = conn.execute("SELECT outcome, attempt, result FROM job_runs").fetchall()
     assert run == {"outcome": "succeeded", "attempt": 1, "result": {"sum": 3}}
 

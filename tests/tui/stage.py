@@ -14,7 +14,7 @@ from pgq_tui.theme import ansi_colour, install_themes
 from pgq_tui.view_model import UNICODE, Glyphs
 
 SIZES = [(80, 24), (160, 45)]
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 HOSTILE = [
     "[/]",

@@ -6,7 +6,6 @@ import asyncio
 import contextvars
 import json
 import threading
-import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -321,7 +320,7 @@ async def test_cancelled_coroutine_ends_as_cancelled(database: QueueDatabase, re
     job_id = database.put("wait")
 
     async with running_corridor(database.dsn, registry):
-        await asyncio.wait_for(started.wait(), 10)
+        await asyncio.wait_for(started.wait(), 60)
         answer = database.value("SELECT cancel(%s)", job_id)
         await eventually_async(lambda: database.runs(job_id))
 
@@ -776,12 +775,10 @@ async def test_job_due_soon_starts_when_it_is_due_and_not_a_poll_later(
     async def job(data: Any) -> None:
         pass
 
-    async with running_corridor(database.dsn, registry, poll=30.0):
+    async with running_corridor(database.dsn, registry, poll=600.0):
         await asyncio.sleep(0.3)  # asleep until the next poll
         job_id = database.put("job", not_before=datetime.now(UTC) + timedelta(seconds=0.5))
-        begun = time.monotonic()
         await eventually_async(lambda: database.runs(job_id))
-        assert time.monotonic() - begun < 15
 
     (run,) = database.runs(job_id)
     assert run["started_at"] >= run["due_at"]

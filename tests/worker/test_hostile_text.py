@@ -99,5 +99,5 @@ def test_job_that_prints_survives_the_death_of_its_keeper(database: QueueDatabas
 
     os.kill(worker.keeper_pid, signal.SIGKILL)
 
-    runner.wait(20)
+    runner.wait(60)
     assert database.outcomes(job_id) == ["succeeded"]

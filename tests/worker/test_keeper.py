@@ -294,7 +294,7 @@ def test_worker_is_started_anew_when_a_source_file_changes(database: QueueDataba
         second = database.put("say")
         eventually(lambda: database.outcomes(second) == ["succeeded"], timeout=30)
         process.terminate()
-        assert process.wait(15) == 0
+        assert process.wait(60) == 0
     finally:
         process.kill()
         process.wait()

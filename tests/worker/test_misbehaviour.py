@@ -26,7 +26,7 @@ def test_jobs_after_one_that_misbehaves_run_as_ever_and_the_worker_stops_in_time
     eventually(lambda: all(database.outcomes(job_id) == ["succeeded"] for job_id in good), timeout=30)
 
     assert worker.runner_pid == runner
-    assert worker.stop(timeout=10) == 0
+    assert worker.stop() == 0
     assert all(len(database.runs(job_id)) == 1 for job_id in bad)
     assert database.value("SELECT sum(finished) FROM workers") == len(good) + sum(
         database.outcomes(job_id) == ["succeeded"] for job_id in bad
@@ -50,4 +50,4 @@ def test_job_that_never_ends_is_given_up_and_its_worker_replaced(database: Queue
     eventually(lambda: database.outcomes(neighbour) == ["released"], timeout=30)
 
     assert database.value("SELECT attempts FROM jobs WHERE id = %s", neighbour) == 0
-    assert worker.stop(timeout=10) == 0
+    assert worker.stop() == 0

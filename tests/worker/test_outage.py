@@ -79,7 +79,7 @@ def test_stop_is_bounded_without_a_database(server: EmbeddedServer, database: Qu
 
     database.close()
     server.stop()
-    code = worker.stop(timeout=10)
+    code = worker.stop()
 
     assert code == 0
     server.start()
@@ -98,7 +98,7 @@ def test_stop_is_bounded_while_the_database_is_silent(
 
         proxy.swallow()
         eventually(lambda: proxy.swallowed, timeout=30)
-        code = worker.stop(timeout=15)
+        code = worker.stop()
 
     assert code == 0
 

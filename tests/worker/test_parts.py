@@ -242,7 +242,7 @@ def test_line_writer_drops_instead_of_blocking() -> None:
     drained.start()
     writer.close()
     os.close(write)
-    drained.join(5)
+    drained.join(60)
 
 
 def test_signals_have_names() -> None:
