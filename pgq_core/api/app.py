@@ -85,7 +85,8 @@ async def _tell(request: Request, error: Exception) -> Response:
 def _methods(request: Request) -> list[str]:
     routes = (route for module in _ROUTES for route in module.router.routes)
     fitting = (route for route in routes if route.matches(request.scope)[0] is not Match.NONE)
-    return sorted({method for route in fitting for method in getattr(route, "methods", None) or ()})
+    methods = {method for route in fitting for method in getattr(route, "methods", None) or ()}
+    return sorted(methods | {"HEAD"} if "GET" in methods else methods)
 
 
 def _problem(error: Exception) -> ProblemError:

@@ -86,6 +86,10 @@ def _message(error: Mapping[str, Any]) -> str:
             return "is no field of this request"
         case "json_invalid":
             return f"the body is no JSON: {error.get('ctx', {}).get('error', 'it cannot be read')}"[:_LONGEST_MESSAGE]
+        case "value_error":  # raised by code of ours, whose words pydantic puts a prefix before
+            return str(error["msg"]).removeprefix("Value error, ")[:_LONGEST_MESSAGE]
+        case "string_pattern_mismatch":  # all patterns of ours say this
+            return "contains the character U+0000"
         case _:
             return str(error["msg"])[:_LONGEST_MESSAGE]
 

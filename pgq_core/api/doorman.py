@@ -61,12 +61,13 @@ class Doorman:
             return
         answer = _Answer(send, receive, reads_on="expect" not in Headers(scope=scope))
         began_at = time.monotonic()
+        asked = _as_get(scope)
         try:
-            await self._serve(scope, receive, answer)
+            await self._serve(asked, receive, answer)
         except Exception as error:
             self._logger.exception("http_request_failed", error=describe(error), path=scope["path"])
             await answer.give(ProblemError(500, "fault", "this is a fault of the server; its log says more"))
-        self._traffic.count(scope, answer.status, time.monotonic() - began_at)
+        self._traffic.count(asked, answer.status, time.monotonic() - began_at, method=scope["method"])
 
     async def _serve(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
         headers = Headers(scope=scope)
@@ -89,7 +90,8 @@ class Doorman:
         return None
 
     def _stranger(self, scope: Scope, headers: Headers) -> ProblemError | None:
-        host = headers.get("host")
+        hosts = headers.getlist("host")
+        host = hosts[0] if len(hosts) == 1 else None  # with two of them, a proxy before us may have read the other
         if host is None or not self._rules.origins.knows_host(host):
             return ProblemError(
                 421, "unknown-host", "this server is not known by that name; allow it by --allow-host, PGQ_API_HOSTS"
@@ -99,6 +101,11 @@ class Doorman:
         ):
             return ProblemError(403, "foreign-origin", "pages of that origin may not send requests here")
         return None
+
+
+def _as_get(scope: Scope) -> Scope:
+    """HEAD is answered as GET is, on every path; the server below keeps the body of the answer to itself."""
+    return {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
 
 
 def too_large(limit: int) -> ProblemError:

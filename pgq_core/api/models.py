@@ -7,7 +7,8 @@ import re
 from datetime import datetime
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator, StringConstraints, WithJsonSchema
+from fastapi import Path
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, StringConstraints, WithJsonSchema
 
 from pgq_core.domain.enqueue import MAX_DELAY, MAX_KEY, MAX_MAX_ATTEMPTS, MAX_NAME, MAX_TIMEOUT
 from pgq_core.domain.job import JSON, MAX_PRIORITY, MIN_PRIORITY
@@ -31,6 +32,14 @@ def _moment(value: object) -> datetime:
     raise ValueError("has to be an ISO 8601 time with an offset")
 
 
+def _whole(value: object) -> object:
+    """Python's own reading would let `+1`, `1_0` and `1.0` through: one thing would have many addresses."""
+    if isinstance(value, str) and not re.fullmatch(r"-?[0-9]+", value):
+        raise ValueError("has to be a whole number")
+    return value
+
+
+IdInPath = Annotated[int, BeforeValidator(_whole), Path(ge=1, le=LARGEST_ID)]
 Moment = Annotated[datetime, PlainValidator(_moment), WithJsonSchema({"type": "string", "format": "date-time"})]
 AnyJson = Annotated[JSON, WithJsonSchema({"description": "Any JSON value."})]
 

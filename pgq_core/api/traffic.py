@@ -27,8 +27,10 @@ class Traffic:
         )
         self._logger = get_logger("pgq.api")
 
-    def count(self, scope: Scope, status: int, seconds: float) -> None:
-        method = scope["method"] if scope["method"] in _METHODS else _UNKNOWN
+    def count(self, scope: Scope, status: int, seconds: float, *, method: str) -> None:
+        """`method`: as it was asked; the one of `scope` may be what that was taken for."""
+        if method not in _METHODS:
+            method = _UNKNOWN
         route = getattr(scope.get("route"), "path", _UNKNOWN)
         self._requests.labels(method, route, str(status)).inc()
         self._seconds.labels(route).observe(seconds)

@@ -137,6 +137,12 @@ def test_a_name_that_is_not_ours_is_refused(client: httpx.Client, host: str) -> 
     assert client.get("/queues", headers={"Host": host}).status_code in (400, 421)
 
 
+async def test_two_names_at_a_time_are_none(api_dsn: str) -> None:
+    """A proxy may have looked at the one and this server at the other."""
+    async with in_process(api_dsn) as client:
+        assert is_problem(await client.get("/queues", headers=[("Host", "localhost"), ("Host", "localhost")]), 421)
+
+
 def test_the_probes_answer_under_any_name(client: httpx.Client) -> None:
     assert client.get("/healthz", headers={"Host": "10.1.2.3:8080"}).status_code == 200
 

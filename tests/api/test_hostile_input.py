@@ -182,4 +182,21 @@ def test_another_method_names_those_that_work(client: httpx.Client) -> None:
     refused = client.put("/jobs/1")
 
     assert is_problem(refused, 405)
-    assert refused.headers["allow"] == "DELETE, GET"
+    assert refused.headers["allow"] == "DELETE, GET, HEAD"
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/dead-jobs", "/jobs/0", "/nothing", "/metrics", "/ui/dead", "/jobs"])
+def test_head_is_answered_as_get_is_without_the_body(client: httpx.Client, path: str) -> None:
+    whole, head = client.get(path), client.head(path)
+
+    assert head.status_code == whole.status_code
+    assert head.headers["content-type"] == whole.headers["content-type"]
+    assert head.content == b""
+
+
+def test_complaints_are_in_words_of_ours(client: httpx.Client) -> None:
+    refused = client.post("/jobs", json={"type": "a", "scheduled_at": "soon"})
+    unfit = client.post("/queues/a/pause", json={"reason": "a\0b"})
+
+    assert refused.json()["detail"] == "scheduled_at: has to be an ISO 8601 time with an offset"
+    assert unfit.json()["detail"] == "reason: contains the character U+0000"

@@ -194,9 +194,26 @@ def test_an_unknown_job_is_not_found(client: httpx.Client, database: QueueDataba
     assert database.value("SELECT count(*) FROM operations") == 0
 
 
-@pytest.mark.parametrize("name", ["0", "-1", "x", "1.5", "9223372036854775808", "1" * 5000, "%00", "1%0a"])
+ODD_IDS = [
+    "0",
+    "-1",
+    "x",
+    "1.5",
+    "1.0",
+    "+1",
+    "1_0",
+    "%d9%a1",
+    "%201",
+    "9223372036854775808",
+    "1" * 5000,
+    "%00",
+    "1%0a",
+]
+
+
+@pytest.mark.parametrize("name", ODD_IDS)
 def test_an_id_that_is_none_is_refused(client: httpx.Client, name: str) -> None:
-    assert client.get(f"/jobs/{name}").status_code in (404, 422)
+    assert is_problem(client.get(f"/jobs/{name}"), 422)
 
 
 def test_cancelling_ends_a_job_asks_a_running_one_and_leaves_an_ended_one(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
 from pgq_core.api.answers import answered, problems, takes
@@ -27,13 +27,12 @@ from pgq_core.api.dead_models import (
     RequeueManyBody,
     Undone,
 )
-from pgq_core.api.models import LARGEST_ID, ReasonBody
+from pgq_core.api.models import IdInPath, ReasonBody
 from pgq_core.api.security import Context, Operator, Reader
 from pgq_core.domain.snapshot import BulkResult, DeadLetterDetail
 
 router = APIRouter(tags=["dead jobs"])
 
-LetterId = Annotated[int, Path(ge=1, le=LARGEST_ID)]
 Because = Annotated[ReasonBody, Depends(json_body(ReasonBody, required=False))]
 
 _SHOWN_REFUSALS = 100
@@ -86,7 +85,7 @@ async def discard_many(
 
 
 @router.get("/dead-jobs/{letter_id}", response_model=DeadJobDetail, responses=problems(401, 404, 422))
-async def look_up(context: Context, caller: Reader, letter_id: LetterId) -> Response:
+async def look_up(context: Context, caller: Reader, letter_id: IdInPath) -> Response:
     """All that a triage needs: error, traceback, attempts, and the payload with its secrets masked."""
     desk = DeadDesk(context, caller)
     return answered(_shown(desk, await context.patience.run(desk.detail(letter_id))))
@@ -98,7 +97,7 @@ async def look_up(context: Context, caller: Reader, letter_id: LetterId) -> Resp
     responses=_ONE_PROBLEMS,
     openapi_extra=takes(ReasonBody, required=False),
 )
-async def requeue(context: Context, caller: Operator, letter_id: LetterId, body: Because) -> Response:
+async def requeue(context: Context, caller: Operator, letter_id: IdInPath, body: Because) -> Response:
     """Back to the queue with a fresh budget of attempts. 409 says why not."""
     work = DeadDesk(context, caller).resolve(Verb.REQUEUE, letter_id, reason=body.reason)
     item, operation_id = await context.patience.run(work)
@@ -111,7 +110,7 @@ async def requeue(context: Context, caller: Operator, letter_id: LetterId, body:
     responses=_ONE_PROBLEMS,
     openapi_extra=takes(ReasonBody, required=False),
 )
-async def discard(context: Context, caller: Operator, letter_id: LetterId, body: Because) -> Response:
+async def discard(context: Context, caller: Operator, letter_id: IdInPath, body: Because) -> Response:
     """Resolved for good, until it is undone. 409 says why not."""
     work = DeadDesk(context, caller).resolve(Verb.DISCARD, letter_id, reason=body.reason)
     _, operation_id = await context.patience.run(work)
@@ -119,7 +118,7 @@ async def discard(context: Context, caller: Operator, letter_id: LetterId, body:
 
 
 @router.post("/operations/{operation_id}/undo", response_model=Undone, responses=problems(401, 409, 422))
-async def undo(context: Context, caller: Operator, operation_id: Annotated[int, Path(ge=1, le=LARGEST_ID)]) -> Response:
+async def undo(context: Context, caller: Operator, operation_id: IdInPath) -> Response:
     """Takes an operation back, as far as the world has not moved on: a replay while its job is unclaimed."""
     work = DeadDesk(context, caller).undo(operation_id)
     result = await context.patience.run(work, limit=context.api.bulk_timeout)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -14,7 +14,7 @@ from pgq_core.api.answers import answered, problems, takes
 from pgq_core.api.bodies import json_body
 from pgq_core.api.context import ApiContext
 from pgq_core.api.direct_route import DirectRoute
-from pgq_core.api.models import LARGEST_ID, CancelledJob, EnqueueBody, EnqueuedJobAnswer, JobAnswer
+from pgq_core.api.models import CancelledJob, EnqueueBody, EnqueuedJobAnswer, IdInPath, JobAnswer
 from pgq_core.api.security import ASKS_FOR_TOKEN, Context, Operator, Reader, caller_of, context_of
 from pgq_core.api.tokens import Caller, Scope
 from pgq_core.domain.enqueue import checked_name, checked_start
@@ -30,7 +30,6 @@ _TRACEPARENT = re.compile(
 )
 _MAX_TRACESTATE = 512
 _read_job = json_body(EnqueueBody)
-JobId = Annotated[int, Path(ge=1, le=LARGEST_ID)]
 
 
 async def enqueue(request: Request) -> Response:
@@ -64,7 +63,7 @@ router.add_api_route(
 
 
 @router.get("/jobs/{job_id}", response_model=JobAnswer, responses=problems(401, 404, 422))
-async def look_up(context: Context, _: Reader, job_id: JobId) -> Response:
+async def look_up(context: Context, _: Reader, job_id: IdInPath) -> Response:
     """What is known of a job, in every state, also after it left the queue."""
     return answered(_shown(context, await context.patience.run(_found(context, job_id))))
 
@@ -77,7 +76,7 @@ async def look_up(context: Context, _: Reader, job_id: JobId) -> Response:
         **problems(401, 404, 422),
     },
 )
-async def cancel(context: Context, caller: Operator, job_id: JobId) -> Response:
+async def cancel(context: Context, caller: Operator, job_id: IdInPath) -> Response:
     """Ends a job that does not run, and asks the worker of one that does. One that has ended is left as it is."""
     cancelled = await context.patience.run(_cancelled(context, caller, job_id))
     return answered(cancelled, status=202 if cancelled.answer is CancelAnswer.REQUESTED else 200)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
-from typing import Annotated, Any, Final
+from typing import Any, Final
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from pgq_core.api.context import ApiContext
 from pgq_core.api.dead_desk import DeadDesk, Selection, Verb
-from pgq_core.api.models import LARGEST_ID
+from pgq_core.api.models import LARGEST_ID, IdInPath
 from pgq_core.api.problems import ProblemError, not_found
 from pgq_core.api.security import Context
 from pgq_core.api.tokens import Caller, Scope
@@ -43,8 +43,6 @@ _STATIC: Final = {
 }
 _SEE_OTHER: Final = 303
 _UNAUTHORIZED: Final = 401
-
-LetterId = Annotated[int, Path(ge=1, le=LARGEST_ID)]
 
 
 def is_page(request: Request) -> bool:
@@ -108,7 +106,7 @@ async def newest(request: Request, context: Context) -> Response:
 
 
 @router.get("/ui/dead/{letter_id:int}")
-async def detail_page(request: Request, context: Context, letter_id: LetterId) -> Response:
+async def detail_page(request: Request, context: Context, letter_id: IdInPath) -> Response:
     caller = await signed_in(request, context, Scope.READ)
     desk = DeadDesk(context, caller)
     detail = await context.patience.run(desk.detail(letter_id))
@@ -169,7 +167,7 @@ async def undo(request: Request, context: Context) -> Response:
 
 
 @router.post("/ui/dead/{letter_id:int}/{verb}")
-async def resolve(request: Request, context: Context, letter_id: LetterId, verb: str) -> Response:
+async def resolve(request: Request, context: Context, letter_id: IdInPath, verb: str) -> Response:
     caller = await signed_in(request, context, Scope.OPERATE)
     fields = await checked_form(request)
     wanted = _verb(verb)
