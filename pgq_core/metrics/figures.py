@@ -90,6 +90,14 @@ class LoopFigures:
             figures[loop.name] = cls(max(known.oldest, loop.age), known.stalled + loop.is_stalled)
         return figures
 
+    @classmethod
+    def merged(cls, told: Mapping[str, LoopFigures], leading: Mapping[str, LoopFigures]) -> dict[str, LoopFigures]:
+        """`leading`: of whoever leads the maintenance, as its lease tells. It may be one of those that told by a beat
+        as well, so it is not added to them."""
+        none = cls()
+        pairs = {name: (told.get(name, none), leading.get(name, none)) for name in [*told, *leading]}
+        return {name: cls(max(a.oldest, b.oldest), max(a.stalled, b.stalled)) for name, (a, b) in pairs.items()}
+
 
 @dataclass(frozen=True, slots=True)
 class Reading:

@@ -9,6 +9,7 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
+from pgq_core.domain.health import LoopHealth, decode_loops
 from pgq_core.domain.snapshot import Count, Overview, QueueView, WorkerView
 from pgq_core.domain.window import WINDOWS
 from pgq_core.inspector import Inspector
@@ -16,6 +17,7 @@ from pgq_core.metrics.figures import Depths, LoopFigures, QueueFigures, Reading,
 from pgq_core.metrics.labels import Labels
 from pgq_core.metrics.totals import BASE_EVERY, TotalsMemory
 from pgq_core.queries import Queries
+from pgq_core.queries.reads import DutyRow
 
 
 class MetricsReader:
@@ -47,6 +49,8 @@ class MetricsReader:
         alive = [worker for worker in overview.workers if worker.stopped_at is None and not worker.is_stale]
         turning = [loop for worker in alive for loop in worker.loops]
         turning += [loop for one in overview.supervisors if not one.is_stale for loop in one.loops]
+        duties = await self._queries.read_duties().fetch_all(conn)
+        leading = [loop for duty in duties if not duty.is_expired for loop in _loops_of(duty)]
         read_at = time.monotonic()
         return Reading(
             read_at=read_at,
@@ -57,7 +61,7 @@ class MetricsReader:
             late_writes=late_writes or 0,
             without_owner=running.without_owner,
             oldest_running_age=running.oldest_age,
-            loops=LoopFigures.by_name(turning),
+            loops=LoopFigures.merged(LoopFigures.by_name(turning), LoopFigures.by_name(leading)),
         )
 
     def _figures(
@@ -70,6 +74,10 @@ class MetricsReader:
         for label, part in found:
             figures[label] = figures.get(label, QueueFigures()) + part
         return figures
+
+
+def _loops_of(duty: DutyRow) -> tuple[LoopHealth, ...]:
+    return decode_loops(duty.loops, since=duty.renewed_age)
 
 
 def _now(view: QueueView, alive: Iterable[WorkerView]) -> QueueFigures:

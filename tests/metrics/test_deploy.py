@@ -27,7 +27,7 @@ DOCUMENTED = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text(encod
 
 _HTTP = {"http_requests_total", "http_request_seconds_bucket"}
 _WORDS = re.compile(r"\b[a-z][a-z0-9_]*\b(?!\s*[(=!~:])")
-_LANGUAGE = {"by", "without", "on", "unless", "and", "queue", "result", "status", "instance", "le", "m"}
+_LANGUAGE = {"by", "without", "on", "unless", "and", "queue", "result", "status", "instance", "le", "m", "loop"}
 
 
 def expressions() -> Iterator[str]:
@@ -46,6 +46,10 @@ def metric_names(expression: str) -> set[str]:
 async def served(dsn: str) -> set[str]:
     database = QueueDatabase(dsn)
     database.put("a")
+    database.run(
+        "INSERT INTO leases (name, holder, expires_at, loops) "
+        """VALUES ('maintenance', 'one', now() + '1 h'::interval, '{"reaper": {"age": 1, "limit": 60}}')"""
+    )
     database.close()
     service = MetricsService(load_settings(dsn=dsn))
     await service.run_once()

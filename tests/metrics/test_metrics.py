@@ -7,6 +7,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.types.json import Jsonb
 
 from pgq_core.errors import DatabaseUnavailable
 from pgq_core.handlers import Registry
@@ -133,6 +134,34 @@ async def test_gauges_say_how_it_is_now(dsn: str, database: QueueDatabase) -> No
     assert value(found, "queue_paused", queue="mails") == 1
     assert (value(found, "workers_alive"), value(found, "queue_workers", queue="mails")) == (1, 1)
     assert value(found, "late_writes_refused_total") == 5
+
+
+async def test_loops_are_counted_by_kind_wherever_they_turn(dsn: str, database: QueueDatabase) -> None:
+    told = {"claim": {"age": 90, "limit": 30}, "reaper": {"age": 1, "limit": 60}}
+    for worker in ("one", "two"):
+        database.run(
+            "INSERT INTO workers (id, host, queues, concurrency, state, heartbeat_at, loops) "
+            "VALUES (%s, 'h', '{mails}', 4, 'running', now(), %s)",
+            worker,
+            Jsonb(told),
+        )
+    database.run(
+        "INSERT INTO leases (name, holder, expires_at, renewed_at, loops) VALUES "
+        "('maintenance', 'a process of its own', now() + '1 h'::interval, now(), %s),"
+        "('another', 'one that is gone', now() - '1 h'::interval, now() - '2 h'::interval, %s)",
+        Jsonb({"reaper": {"age": 300, "limit": 60}, "retention": {"age": 2, "limit": 180}}),
+        Jsonb({"promoter": {"age": 900, "limit": 60}}),
+    )
+
+    found = await scraped(dsn)
+
+    assert {name: value(found, "loops_stalled", loop=name) for name in ("claim", "reaper", "retention")} == {
+        "claim": 2,
+        "reaper": 1,
+        "retention": 0,
+    }
+    assert value(found, "loop_last_good_turn_age_seconds", loop="reaper") >= 300
+    assert "promoter" not in label_values(found, "loops_stalled", "loop")
 
 
 async def test_a_depth_that_is_estimated_says_so(dsn: str, database: QueueDatabase) -> None:
