@@ -191,15 +191,21 @@ def only_a_type_that_nobody_has_known_for_long_is_given_up(play: Play) -> None:
     play.add("job_types", name="forgotten", announced_at="2026-01-01")
     wanted = [play.due(-7200, type=name) for name in ("strange", "gone", "forgotten")]
     wanted.append(play.due(-7200, type="strange", priority=3))
-    play.due(-60, type="strange")
+    lately = play.due(-60, type="strange")
+    play.database.run("UPDATE jobs SET created_at = '2026-01-01' WHERE id = %s", lately)
+    play.job(type="strange", not_before="2026-01-01")
     play.due(-7200, type="known")
     play.due(-7200, type="announced")
     for queue in ("fresh", "young", "left", "served by nobody"):
         play.due(-7200, type="strange", queue=queue)
     play.running(type="strange")
-    play.database.run("UPDATE jobs SET not_before = now() - interval '2 hours' WHERE locked_by IS NOT NULL")
+    play.database.run(
+        "UPDATE jobs SET not_before = now() - interval '2 hours', created_at = '2026-01-01' WHERE locked_by IS NOT NULL"
+    )
     held = play.job(type="strange", status="waiting", waiting_for="flow")
-    play.database.run("UPDATE jobs SET not_before = now() - interval '2 hours' WHERE id = %s", held)
+    play.database.run(
+        "UPDATE jobs SET not_before = now() - interval '2 hours', created_at = '2026-01-01' WHERE id = %s", held
+    )
 
     assert unknown(play) == wanted
 

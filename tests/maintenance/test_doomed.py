@@ -54,6 +54,17 @@ async def test_type_that_nobody_has_known_for_long_becomes_a_dead_letter(
     assert database.all(FAULTS) == []
 
 
+async def test_a_due_time_in_the_past_does_not_shorten_the_patience(
+    database: QueueDatabase, maintenance: Maintenance
+) -> None:
+    live_worker(database, "known")
+    job_id = database.put("unknown", not_before="2020-01-01T00:00:00Z")
+
+    await maintenance.unknown_types.run_once()
+
+    assert database.job(job_id) is not None
+
+
 async def test_nothing_is_unknown_where_no_worker_lives(database: QueueDatabase, maintenance: Maintenance) -> None:
     job_id = waiting_for(database, "unknown", 30)
     await maintenance.unknown_types.run_once()

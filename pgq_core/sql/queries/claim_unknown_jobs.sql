@@ -1,4 +1,5 @@
--- Takes jobs that have been due for `after` and whose type no worker has known for as long, to be buried in the same transaction.
+-- Takes jobs that have been due and in the table for `after` (a due time may be given in the past) and whose type no worker has known
+-- for as long, to be buried in the same transaction.
 -- Only in queues that live workers serve: where nobody works, nothing is unknown. Bounded by the index: it hops over
 -- (queue, priority) and reads only rows that are due so long, never the backlog. The guard of the update is not the condition of a
 -- partial index: without statistics that would be read whole, instead of the primary key.
@@ -24,6 +25,7 @@ WITH RECURSIVE hop AS (
               AND queue = hop.queue
               AND (-priority) = hop.place
               AND not_before < now() - %(after)s::interval
+              AND created_at < now() - %(after)s::interval
               AND NOT EXISTS (SELECT FROM {schema}.job_types t WHERE t.name = job_type AND t.announced_at > now() - %(after)s::interval)
               AND NOT EXISTS (SELECT FROM {schema}.workers w WHERE w.stopped_at IS NULL AND job_type = ANY (w.job_types))
             ORDER BY not_before, id
