@@ -64,6 +64,19 @@ def stamp(moment: datetime | None) -> str:
     return "–" if moment is None else f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
+def moment(text: str) -> str:
+    """A time as JSON has it, in the form of all others; what is none is shown as it is.
+
+    >>> moment("2026-01-01T10:00:00.123+02:00"), moment("2026-01-01T10:00:00"), moment("soon")
+    ('2026-01-01 08:00:00 UTC', '2026-01-01T10:00:00', 'soon')
+    """
+    try:
+        found = datetime.fromisoformat(text)
+        return stamp(found) if found.tzinfo is not None else shown(text)
+    except (ValueError, OverflowError):
+        return shown(text)
+
+
 def counted(count: Count) -> str:
     """
     >>> counted(Count(1234)), counted(Count(10_000, exact=False))
@@ -87,6 +100,7 @@ def _environment_of_pages() -> Environment:
         "pretty": pretty,
         "ago": ago,
         "stamp": stamp,
+        "moment": moment,
         "counted": counted,
     }
     environment.filters.update(filters)
