@@ -64,7 +64,9 @@ class JobNotFound(PgqError):
 
     def __init__(self, job_id: int) -> None:
         self.job_id = job_id
-        super().__init__(f"there is no job {job_id} (its rows may be past retention)")
+        super().__init__(
+            f"there is no job {job_id} (its rows may be past retention, or its queue keeps none of a success)"
+        )
 
 
 class ClaimLost(PgqError):

@@ -21,7 +21,7 @@ from pgq_core.api.bodies import field_errors
 from pgq_core.api.context import ApiContext
 from pgq_core.api.dead_models import BulkBody, RequeueManyBody
 from pgq_core.api.doorman import Doorman, DoorRules
-from pgq_core.api.models import EnqueueBody, ReasonBody
+from pgq_core.api.models import AuditBody, EnqueueBody, ReasonBody
 from pgq_core.api.origins import Origins
 from pgq_core.api.problems import FieldError, Problem, ProblemError, problem_of, title_of, unprocessable
 from pgq_core.api.rate_limit import RateLimit
@@ -32,7 +32,7 @@ from pgq_core.errors import PgqError
 from pgq_core.logs import get_logger
 
 _ROUTES: Final = (jobs, dead_jobs, queues, health, pages)
-_BODIES: Final = (EnqueueBody, ReasonBody, BulkBody, RequeueManyBody, Problem)
+_BODIES: Final = (EnqueueBody, ReasonBody, AuditBody, BulkBody, RequeueManyBody, Problem)
 _KINDS: Final = {404: "not-found", 405: "method-not-allowed"}
 _DETAILS: Final = {404: "there is nothing at this path", 405: "this path knows other methods; see the header Allow"}
 

@@ -10,6 +10,7 @@ from typing import Annotated
 from fastapi import Path
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, StringConstraints, WithJsonSchema
 
+from pgq_core.domain.audit import Audit
 from pgq_core.domain.enqueue import MAX_DELAY, MAX_KEY, MAX_MAX_ATTEMPTS, MAX_NAME, MAX_TIMEOUT
 from pgq_core.domain.job import JSON, MAX_PRIORITY, MIN_PRIORITY
 from pgq_core.job_queue import CancelAnswer, JobState
@@ -146,6 +147,8 @@ class QueueAnswer(Answer):
     paused_at: datetime | None
     paused_by: str | None
     pause_reason: str | None
+    audit: Audit = Field(description="Which of its runs leave a row in job_runs.")
+    audit_sample: float | None = Field(description="The share of plain successes that is kept; null without a sample.")
     pending: CountAnswer
     scheduled: CountAnswer
     retrying: CountAnswer = Field(description="Scheduled ones that failed before.")
@@ -169,6 +172,22 @@ class QueuesAnswer(Answer):
 
 class ReasonBody(Body):
     reason: Reason | None = Field(None, description="Why, for the audit.")
+
+
+class AuditBody(ReasonBody):
+    """What a queue writes down. Statistics and metrics count every run all the same."""
+
+    audit: Audit = Field(description="Which runs leave a row in job_runs.")
+    share: float | None = Field(
+        None, gt=0, le=1, description="With `sample`: the share of plain successes that is kept; 0.01 when not said."
+    )
+
+
+class QueueAudit(Answer):
+    name: str
+    audit: Audit
+    audit_sample: float | None = Field(description="The share of plain successes that is kept; null without a sample.")
+    operation_id: int | None
 
 
 class QueueActed(Answer):

@@ -18,6 +18,7 @@ from pgq_core.cli.times import parsed_span, parsed_time
 from pgq_core.domain.filters import JobFilters
 from pgq_core.domain.job import JobStatus
 from pgq_core.domain.snapshot import JobRecord, JobView
+from pgq_core.errors import JobNotFound
 
 app = new_group("Live jobs: pending, scheduled, waiting, running.")
 
@@ -59,7 +60,7 @@ def show(ctx: typer.Context, job_id: Annotated[int, typer.Argument(metavar="ID")
     """Show everything known about one job, in whatever state it is."""
     record = run(ctx, lambda session: session.inspector.job_record(session.conn, job_id))
     if record is None:
-        fail(f"there is no job {job_id} (its rows may be past retention)", ExitCode.FAILED)
+        fail(str(JobNotFound(job_id)), ExitCode.FAILED)
     print_record(record, as_json=as_json)
 
 

@@ -1,4 +1,4 @@
-"""`pgq-core queues`: what lies in them, and holding them."""
+"""`pgq-core queues`: what lies in them, holding them, and what they write down."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pgq_core.cli.groups import new_group
 from pgq_core.cli.options import AsJson, DryRun, Reason, Yes
 from pgq_core.cli.output import duration, print_json, print_table, say
 from pgq_core.cli.session import Session, run
+from pgq_core.domain.audit import Audit, checked_rule, kept_runs
 from pgq_core.domain.snapshot import Count, Overview, PurgePreview, QueueView
 
 app = new_group("Queues: depth, rates, pause.")
@@ -35,6 +36,8 @@ def print_queues(overview: Overview, *, as_json: bool) -> None:
         return
     print_table(COLUMNS, [_row(queue, overview) for queue in overview.queues], nothing="no queues yet")
     for queue in overview.queues:
+        if queue.audit is not Audit.ALL:
+            say(f"{queue.name}: keeps {kept_runs(queue.audit, queue.audit_sample)} in job_runs")
         for job_type in queue.unknown_types:
             say(f"{queue.name}: no worker knows type {job_type}: pass its module to pgq-core worker --app")
 
@@ -76,6 +79,29 @@ def resume(ctx: typer.Context, queue: Name, reason: Reason = None, as_json: AsJs
     async def act(session: Session) -> None:
         result = await session.operations.resume(session.conn, queue, reason)
         report_action(result, did=f"queue {queue} is open", as_json=as_json)
+
+    run(ctx, act)
+
+
+@app.command("set")
+def set_queue(
+    ctx: typer.Context,
+    *,
+    queue: Name,
+    audit: Annotated[Audit, typer.Option(help="Which runs leave a row in job_runs.")],
+    share: Annotated[
+        float | None,
+        typer.Option(metavar="SHARE", help="With sample: the share of plain successes kept, above 0 up to 1 (0.01)."),
+    ] = None,
+    reason: Reason = None,
+    as_json: AsJson = False,
+) -> None:
+    """Set what a queue writes down: all runs, failures, or failures and a sample of successes. Statistics count all."""
+
+    async def act(session: Session) -> None:
+        result = await session.operations.set_audit(session.conn, queue, audit, share=share, reason=reason)
+        rule = checked_rule(audit, share)
+        report_action(result, did=f"queue {queue} keeps {kept_runs(rule.audit, rule.sample)}", as_json=as_json)
 
     run(ctx, act)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from pgq_core.domain.audit import Audit
 from pgq_core.domain.health import LoopHealth
 from pgq_core.domain.job import JSON
 
@@ -32,6 +33,9 @@ class QueueView:
     paused_at: datetime | None = None
     paused_by: str | None = None
     pause_reason: str | None = None
+    audit: Audit = Audit.ALL
+    audit_sample: float | None = None
+    """The share of plain successes that is kept; None where no sample is taken."""
     pending: Count = Count(0)
     scheduled: Count = Count(0)
     retrying: Count = Count(0)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from pgq_core.domain.audit import Audit
 from pgq_core.domain.snapshot import Count, PoolView, QueueView, SupervisorView, WorkerView
 from pgq_core.domain.window import SMALLEST_STEP, bucket_start
 from pgq_core.inspector.depth_memory import Depth, DepthMemory
@@ -55,6 +56,8 @@ def _queue_view(
         paused_at=row.paused_at,
         paused_by=row.paused_by,
         pause_reason=row.pause_reason,
+        audit=Audit(row.audit),
+        audit_sample=row.audit_sample,
         pending=counts[Depth.PENDING],
         scheduled=scheduled,
         retrying=Count(row.retrying, exact=scheduled.exact),

@@ -1,4 +1,4 @@
-"""Verbs on queues: pause, resume, purge."""
+"""Verbs on queues: pause, resume, purge, and what they write down."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
+from pgq_core.domain.audit import AuditRule, checked_rule
 from pgq_core.domain.enqueue import checked_name
 from pgq_core.domain.job import JSON, JobStatus
 from pgq_core.domain.snapshot import DEPTH_CAP, ActionResult, Count, ItemResult, PurgePreview
 from pgq_core.operations.journal import BATCH, Action, Batch, Progress
 from pgq_core.operations.verbs import Verbs, stored_reason
-from pgq_core.queries.verbs import PauseRow
+from pgq_core.queries.verbs import QueueSettingsRow
 
 _PURGED = (JobStatus.PENDING, JobStatus.SCHEDULED, JobStatus.WAITING)
 
@@ -34,6 +35,28 @@ class QueueVerbs(Verbs):
                 return ActionResult(None, f"queue {name} is not paused")
             await self._queries.resume_queue(queue=name).execute(conn)
             return await self._written(conn, Action("resume", f"queue {name}", why), name, before)
+
+    async def set_audit(
+        self,
+        conn: AsyncConnection[Any],
+        queue: str,
+        audit: str,
+        *,
+        share: float | None = None,
+        reason: str | None = None,
+    ) -> ActionResult:
+        """Which of its runs leave a row in `job_runs` from now on: all, failures, or also a sample (`share`: 1 %).
+
+        Raises InvalidJob for another word, and for a share that is none.
+        """
+        name, rule, why = checked_name("queue", queue), checked_rule(audit, share), stored_reason(reason)
+        async with conn.transaction():
+            before = await self._queries.lock_queue(queue=name).fetch_one(conn)
+            await self._queries.set_audit(queue=name, rule=rule).execute(conn)
+            action = Action("set_audit", f"queue {name}", why, rule.document())
+            was = AuditRule() if before is None else before.audit_rule
+            undo = {"queue": name, "audit_before": was.document(), "audit": rule.document()}
+            return ActionResult(await self._journal.write_down(conn, action, affected=1, undo=undo), affected=1)
 
     async def preview_purge(self, conn: AsyncConnection[Any], queue: str) -> PurgePreview:
         idle = await self._queries.count_idle_jobs(queue=queue, limit=DEPTH_CAP).fetch_one(conn)
@@ -69,13 +92,13 @@ class QueueVerbs(Verbs):
         return await self._journal.repeat(conn, action, act, total=preview.jobs.value, progress=progress)
 
     async def _written(
-        self, conn: AsyncConnection[Any], action: Action, queue: str, before: PauseRow | None
+        self, conn: AsyncConnection[Any], action: Action, queue: str, before: QueueSettingsRow | None
     ) -> ActionResult:
         undo = {"queue": queue, "before": _pause(before)}
         return ActionResult(await self._journal.write_down(conn, action, affected=1, undo=undo), affected=1)
 
 
-def _pause(row: PauseRow | None) -> JSON:
+def _pause(row: QueueSettingsRow | None) -> JSON:
     if row is None or not row.paused:
         return None
     return {"paused_by": row.paused_by, "reason": row.pause_reason}

@@ -8,12 +8,13 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
+from pgq_core.domain.audit import checked_rule
 from pgq_core.domain.job import JSON, JobStatus
 from pgq_core.domain.snapshot import BulkResult, ItemResult
 from pgq_core.errors import OperationRefused
 from pgq_core.operations.journal import Action, Batch, Progress
 from pgq_core.operations.verbs import Verbs
-from pgq_core.queries.verbs import OperationRow, PauseRow, PlaceRow, StatusRow
+from pgq_core.queries.verbs import OperationRow, PlaceRow, QueueSettingsRow, StatusRow
 
 _RESOLUTIONS = {"replay": "replayed", "edit_and_replay": "replayed", "discard": "discarded"}
 
@@ -91,6 +92,8 @@ class UndoVerb(Verbs):
             await self._undoable(conn, operation.id)  # locked now: of two operators who undo it at once, one is refused
             if "pool" in operation.undo:
                 await self._restore_scale(conn, operation.undo)
+            elif "audit" in operation.undo:
+                await self._restore_audit(conn, operation.undo)
             else:
                 await self._restore_pause(conn, operation)
             await self._queries.mark_undone(operation_id=operation.id, operator=self.operator).execute(conn)
@@ -103,6 +106,14 @@ class UndoVerb(Verbs):
         if not changed:
             raise OperationRefused(f"pool {undo['pool']} on {undo['host']} cannot have {undo['wanted']} workers now")
         await self._queries.notify_processes("pools").execute(conn)
+
+    async def _restore_audit(self, conn: AsyncConnection[Any], undo: JSON) -> None:
+        queue = undo["queue"]
+        now = await self._queries.lock_queue(queue=queue).fetch_one(conn)
+        if now is None or now.audit_rule.document() != undo["audit"]:
+            raise OperationRefused(f"what queue {queue} writes down has been set again since: that stays")
+        before = checked_rule(undo["audit_before"]["audit"], undo["audit_before"].get("share"))
+        await self._queries.set_audit(queue=queue, rule=before).execute(conn)
 
     async def _restore_pause(self, conn: AsyncConnection[Any], operation: OperationRow) -> None:
         queue, before = operation.undo["queue"], operation.undo["before"]
@@ -117,7 +128,7 @@ class UndoVerb(Verbs):
         ).execute(conn)
 
 
-def _why_pause_stays(operation: OperationRow, now: PauseRow | None) -> str | None:
+def _why_pause_stays(operation: OperationRow, now: QueueSettingsRow | None) -> str | None:
     """Why there is nothing of a pause or a resumption left to take back; None when it still stands."""
     queue = operation.undo["queue"]
     is_paused = now is not None and now.paused

@@ -36,6 +36,8 @@ class QueueRow:
     paused_at: datetime | None
     paused_by: str | None
     pause_reason: str | None
+    audit: str
+    audit_sample: float | None
     pending: int
     scheduled: int
     retrying: int

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from psycopg.types.json import Jsonb
 
+from pgq_core.domain.audit import Audit, AuditRule
 from pgq_core.domain.job import JSON
 from pgq_core.queries.statement import QueryGroup, Statement
 
@@ -75,12 +76,18 @@ class IdleRow:
 
 
 @dataclass(frozen=True, slots=True)
-class PauseRow:
+class QueueSettingsRow:
     name: str
     paused: bool
     paused_at: datetime | None
     paused_by: str | None
     pause_reason: str | None
+    audit: str
+    audit_sample: float
+
+    @property
+    def audit_rule(self) -> AuditRule:
+        return AuditRule(Audit(self.audit), self.audit_sample)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,14 +172,17 @@ class VerbQueries(QueryGroup):
         """`queues`: the wanted queue of each job."""
         return self._statement("move_jobs", PlaceRow, ids=list(queues), queues=list(queues.values()))
 
-    def lock_queue(self, *, queue: str) -> Statement[PauseRow]:
-        return self._statement("lock_queue", PauseRow, queue=queue)
+    def lock_queue(self, *, queue: str) -> Statement[QueueSettingsRow]:
+        return self._statement("lock_queue", QueueSettingsRow, queue=queue)
 
     def pause_queue(self, *, queue: str, reason: str | None, operator: str) -> Statement[object]:
         return self._statement("pause_queue", queue=queue, reason=reason, operator=operator)
 
     def resume_queue(self, *, queue: str) -> Statement[object]:
         return self._statement("resume_queue", queue=queue)
+
+    def set_audit(self, *, queue: str, rule: AuditRule) -> Statement[object]:
+        return self._statement("set_audit", queue=queue, audit=rule.audit, sample=rule.sample)
 
     def lock_pool(self, *, host: str, pool: str) -> Statement[PoolNumbersRow]:
         return self._statement("lock_pool", PoolNumbersRow, host=host, pool=pool)

@@ -7,6 +7,7 @@ from datetime import datetime, tzinfo
 
 from rich.text import Text
 
+from pgq_core.domain.audit import Audit, kept_runs
 from pgq_core.domain.snapshot import Overview, QueueView, WorkerView
 from pgq_tui.view_model.attention import needs_attention
 from pgq_tui.view_model.detail import Detail, Fact, Section, StyledSection, TextSection
@@ -38,6 +39,8 @@ def queue_detail(
         Fact("run time", f"p50 {format_duration(queue.p50)}  p95 {format_duration(queue.p95)}"),
         Fact("failures", f"{format_percent(queue.failure_share)} of the runs of the last minute"),
     ]
+    if queue.audit is not Audit.ALL:
+        facts.append(Fact("runs kept", kept_runs(queue.audit, queue.audit_sample), Token.DIM))
     if queue.waiting.value:
         facts.insert(3, Fact("held", f"{count_text(queue.waiting)} by flow control", Token.WAITING))
     sections: list[Section] = []

@@ -47,6 +47,22 @@ def test_a_queue_is_paused_and_resumed(client: httpx.Client, database: QueueData
     assert [row["action"] for row in actions] == ["pause", "resume"]
 
 
+@pytest.mark.parametrize("name", ["mails", "a/b", "audit"])
+def test_a_queue_is_told_what_to_write_down(client: httpx.Client, database: QueueDatabase, name: str) -> None:
+    told = client.post(f"/queues/{name}/audit", json={"audit": "sample", "share": 0.2, "reason": "too many rows"})
+
+    operation = database.one("SELECT id, operator, action, target, reason FROM operations")
+    wanted = {"name": name, "audit": "sample", "audit_sample": 0.2, "operation_id": operation["id"]}
+    assert (told.status_code, told.json()) == (200, wanted)
+    assert list(operation.values())[1:] == ["ops@test", "set_audit", f"queue {name}", "too many rows"]
+    eventually(lambda: named(client).get(name, {}).get("audit_sample") == 0.2, interval=0.3)
+    assert named(client)[name]["audit"] == "sample"
+    assert client.post(f"/queues/{name}/audit", json={"audit": "failures"}).json()["audit_sample"] is None
+    assert client.post(f"/operations/{operation['id']}/undo").status_code == 409
+    for wrong in ({}, {"audit": "some"}, {"audit": "all", "share": 0.5}, {"audit": "sample", "share": 0}):
+        assert is_problem(client.post(f"/queues/{name}/audit", json=wrong), 422)
+
+
 @pytest.mark.parametrize("name", ["a,b", "%00", "x" * 201, "%20"])
 def test_a_name_that_no_queue_can_have_is_refused(client: httpx.Client, database: QueueDatabase, name: str) -> None:
     assert is_problem(client.post(f"/queues/{name}/pause"), 422)

@@ -41,6 +41,20 @@ def test_queues_show_depth_and_pause(cli: Cli, arrange: Arrange) -> None:
     assert (again.code, again.err) == (1, "error: queue default is not paused\n")
 
 
+def test_queue_is_set_to_keep_less(cli: Cli, arrange: Arrange) -> None:
+    done = cli("queues", "set", "mail", "--audit", "sample", "--share", "0.05", "--reason", "too many rows")
+
+    assert (done.code, done.err) == (0, "queue mail keeps failures and 5 % of successes (operation 1)\n")
+    (queue,) = cli("queues", "--json").json
+    assert (queue["audit"], queue["audit_sample"]) == ("sample", 0.05)
+    assert "mail: keeps failures and 5 % of successes in job_runs\n" in cli("queues").err
+    assert cli("operations", "undo", 1).code == 0
+    assert arrange(value_of, "SELECT audit FROM queues") == "all"
+    assert "job_runs" not in cli("queues").err
+    for wrong in (["--audit", "some"], ["--audit", "all", "--share", "0.5"], ["--audit", "sample", "--share", "2"], []):
+        assert cli("queues", "set", "mail", *wrong).code == 2
+
+
 def test_purge_asks_and_names_the_number(cli: Cli, arrange: Arrange) -> None:
     for _ in range(3):
         arrange(add_job)

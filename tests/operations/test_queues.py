@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 from psycopg import AsyncConnection
 
-from pgq_core.errors import OperationRefused
+from pgq_core.domain.audit import Audit
+from pgq_core.errors import InvalidJob, OperationRefused
+from pgq_core.inspector import Inspector
 from pgq_core.operations import Operations
 from pgq_core.queries import Queries
 from tests.support.operator import OPERATOR
@@ -55,6 +57,48 @@ async def test_undone_resume_pauses_again_for_the_old_reason(conn: Conn, operati
 
     row = await (await conn.execute("SELECT paused, pause_reason FROM queues")).fetchone()
     assert row == (True, "why")
+
+
+AUDIT = "SELECT audit, audit_sample, paused FROM queues"
+
+
+async def test_queue_is_told_what_to_write_down(conn: Conn, operations: Operations, inspector: Inspector) -> None:
+    result = await operations.set_audit(conn, "mail", "sample", share=0.2, reason="too many rows")
+
+    assert await (await conn.execute(AUDIT)).fetchone() == ("sample", 0.2, False)
+    (queue,) = (await inspector.overview(conn)).queues
+    assert (queue.name, queue.audit, queue.audit_sample) == ("mail", Audit.SAMPLE, 0.2)
+    columns = "id, operator, action, target, reason, parameters"
+    told = await (await conn.execute(f"SELECT {columns} FROM operations".encode())).fetchone()
+    wanted = {"audit": "sample", "share": 0.2}
+    assert told == (result.operation_id, OPERATOR, "set_audit", "queue mail", "too many rows", wanted)
+
+    await operations.set_audit(conn, "mail", "failures")
+    (queue,) = (await inspector.overview(conn)).queues
+    assert (queue.audit, queue.audit_sample) == (Audit.FAILURES, None)
+
+
+async def test_undone_audit_is_the_one_before_unless_it_was_set_again(conn: Conn, operations: Operations) -> None:
+    await operations.pause(conn, "mail")
+    first = await operations.set_audit(conn, "mail", "sample", share=0.2)
+    second = await operations.set_audit(conn, "mail", "failures")
+
+    with pytest.raises(OperationRefused, match="has been set again since"):
+        await operations.undo(conn, first.operation_id or 0)
+    await operations.undo(conn, second.operation_id or 0)
+    assert await (await conn.execute(AUDIT)).fetchone() == ("sample", 0.2, True)
+    await operations.undo(conn, first.operation_id or 0)
+    assert await (await conn.execute(AUDIT)).fetchone() == ("all", 0.01, True)
+
+
+@pytest.mark.parametrize(("audit", "share"), [("some", None), ("sample", 0.0), ("sample", 1.5), ("failures", 0.5)])
+async def test_audit_that_means_nothing_is_refused(
+    conn: Conn, operations: Operations, audit: str, share: float | None
+) -> None:
+    with pytest.raises(InvalidJob):
+        await operations.set_audit(conn, "mail", audit, share=share)
+
+    assert await value_of(conn, "SELECT count(*) FROM operations") == 0
 
 
 async def test_purge_cancels_what_was_there_and_does_not_run(conn: Conn, operations: Operations) -> None:

@@ -1,4 +1,4 @@
-"""`/queues`: how they stand, pause, resume."""
+"""`/queues`: how they stand, pause, resume, what they write down."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from starlette.responses import Response
 
 from pgq_core.api.answers import answered, problems, takes
 from pgq_core.api.bodies import json_body
-from pgq_core.api.models import QueueActed, QueueAnswer, QueuesAnswer, ReasonBody
+from pgq_core.api.models import AuditBody, QueueActed, QueueAnswer, QueueAudit, QueuesAnswer, ReasonBody
 from pgq_core.api.problems import refused
 from pgq_core.api.security import Context, Operator, Reader
+from pgq_core.domain.audit import checked_rule
 from pgq_core.domain.snapshot import ActionResult
 
 router = APIRouter(tags=["queues"])
 
 QueueName = Annotated[str, Path(min_length=1, max_length=200, pattern=r"^[^\x00]*$")]
 Because = Annotated[ReasonBody, Depends(json_body(ReasonBody, required=False))]
+Wanted = Annotated[AuditBody, Depends(json_body(AuditBody))]
 
 _PROBLEMS = problems(400, 401, 404, 408, 409, 415, 422)  # 404: a path with a line break is none
 
@@ -62,6 +64,22 @@ async def resume(context: Context, caller: Operator, name: QueueName, body: Beca
             return await operations.resume(conn, name, body.reason)
 
     return _acted(name, await context.patience.run(work()), paused=False)
+
+
+@router.post(
+    "/queues/{name:path}/audit", response_model=QueueAudit, responses=_PROBLEMS, openapi_extra=takes(AuditBody)
+)
+async def set_audit(context: Context, caller: Operator, name: QueueName, body: Wanted) -> Response:
+    """Which of its runs leave a row in `job_runs` from now on. Only plain successes are ever left out."""
+
+    async def work() -> ActionResult:
+        operations = context.operations(caller.name)
+        async with context.looking.connection() as conn:
+            return await operations.set_audit(conn, name, body.audit, share=body.share, reason=body.reason)
+
+    result = await context.patience.run(work())
+    share = checked_rule(body.audit, body.share).share
+    return answered(QueueAudit(name=name, audit=body.audit, audit_sample=share, operation_id=result.operation_id))
 
 
 def _acted(name: str, result: ActionResult, *, paused: bool) -> Response:

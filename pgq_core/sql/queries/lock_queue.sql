@@ -1,5 +1,5 @@
--- The pause of one queue, held until the end of the transaction.
-SELECT name, paused, paused_at, paused_by, pause_reason
+-- What operators said about one queue, held until the end of the transaction.
+SELECT name, paused, paused_at, paused_by, pause_reason, audit, audit_sample
   FROM {schema}.queues
  WHERE name = %(queue)s
    FOR UPDATE

@@ -43,6 +43,7 @@ WITH RECURSIVE pending_names AS (
 )
 SELECT n.name,
        coalesce(q.paused, false) AS paused, q.paused_at, q.paused_by, q.pause_reason,
+       coalesce(q.audit, 'all') AS audit, CASE WHEN q.audit = 'sample' THEN q.audit_sample END AS audit_sample,
        pending.jobs AS pending, scheduled.jobs AS scheduled, scheduled.retrying, waiting.jobs AS waiting,
        coalesce(running.jobs, 0) AS running, dead.letters AS dead,
        oldest.since AS oldest_pending_at,
