@@ -9,9 +9,12 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Final, Protocol, TypeVar, runtime_checkable
 
-from pgq_core.database import is_transient
+import psycopg
+
+from pgq_core.database import is_transient, translated
 from pgq_core.domain.health import LoopHealth, turn_limit
 from pgq_core.domain.text import describe
+from pgq_core.errors import MissingRights
 from pgq_core.logs import RepeatedTrouble, get_logger
 
 T = TypeVar("T")
@@ -153,18 +156,26 @@ class PeriodicService:
         try:
             async with asyncio.timeout(self.longest_turn):
                 await self.run_once()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - it is told, and the loop goes on
             self._last_error = describe(error, limit=1000)
             if is_transient(error):
                 self._trouble.say("service_waits_for_database", error)
                 return self._pauses.next()
-            self._logger.exception("service_failed", error=self._last_error)
+            self._complain(error)
             return self._fault_pauses.next()
         self._trouble.over("service_works_again")
         self._last_good_at, self._last_error = time.monotonic(), None
         self._pauses.reset()
         self._fault_pauses.reset()
         return self.interval
+
+    def _complain(self, error: Exception) -> None:
+        """A right that is missing is no fault of the code that met it: that needs no traceback."""
+        told = translated(error) if isinstance(error, psycopg.Error) else error
+        if isinstance(told, MissingRights):
+            self._logger.error("service_failed", error=describe(told, limit=1000))
+        else:
+            self._logger.error("service_failed", error=self._last_error, exc_info=error)
 
 
 def run_and_leave(main: Coroutine[Any, Any, T]) -> T:

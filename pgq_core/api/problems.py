@@ -19,6 +19,7 @@ from pgq_core.errors import (
     JobNotFound,
     KeyConflict,
     MalformedData,
+    MissingRights,
     OperationInterrupted,
     OperationRefused,
     QueueClosed,
@@ -159,6 +160,8 @@ def _problem_of_the_place(error: Exception) -> ProblemError | None:
             return problem
         case DatabaseUnavailable():
             return unavailable("the database cannot be reached right now; try again")
+        case MissingRights():
+            return ProblemError(403, "missing-rights", f"the database role of this server may not do that: {error}")
         case SchemaError():
             return unavailable("the database's schema does not fit this server: run pgq-core migrate, then try again")
         case QueueClosed():

@@ -10,7 +10,7 @@ from enum import IntEnum
 from typing import Any, Final
 
 from pgq_core.database import connect_sync
-from pgq_core.errors import DatabaseUnavailable, InvalidSettings, PgqError
+from pgq_core.errors import DatabaseUnavailable, InvalidSettings, PgqError, SchemaError
 from pgq_core.logs import LineWriter, configure_logs, get_logger
 from pgq_core.migrate import check_schema
 from pgq_core.service import Pauses, Service, loops_of, run_and_leave, wait_for_any
@@ -50,6 +50,9 @@ def run_worker(options: WorkerOptions, services: Sequence[Service] = ()) -> int:
     except InvalidSettings as error:
         print(error, file=sys.stderr)  # noqa: T201 - words for the person at the terminal
         return ExitCode.FAILED
+    except SchemaError as error:  # such as a role that may read everything and may not register a worker
+        print(error, file=sys.stderr)  # noqa: T201
+        return ExitCode.DATABASE
     finally:
         log.close()
 

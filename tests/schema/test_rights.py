@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import httpx
 import psycopg
 import pytest
 
+from pgq_core.api.app import create_app
+from pgq_core.api.context import ApiContext
+from pgq_core.api.settings import load_api_settings
 from pgq_core.maintenance.leadership import Leadership
 from pgq_core.maintenance.partitions import ExpiredPartitions
 from pgq_core.maintenance.retention import Retention
@@ -287,6 +294,36 @@ def test_every_function_with_the_owners_rights_is_kept_from_the_public(granted_o
                         AND (proacl IS NULL OR proacl::text ~ '[{,]=X')"""
     with session(granted_once.owner_dsn) as conn:
         assert conn.execute(open_to_all, (f'"{SCHEMA}"',)).fetchall() == []
+
+
+def test_a_worker_of_a_role_that_may_only_look_says_what_it_lacks(granted_once: Granted) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pgq_core.cli", "--schema", SCHEMA, "worker", "--app", "tests.metrics.kinds"],
+        env={**os.environ, "DATABASE_URL": granted_once.dsn("pgq_reader")},
+        cwd=PAGE.parents[1],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+    assert done.returncode == 3, done.stderr
+    assert "permission denied for table workers; grant it to this role, see docs/rights.md" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+async def test_an_api_of_a_role_that_may_only_look_says_what_it_lacks(granted_once: Granted) -> None:
+    settings = load_settings(dsn=granted_once.dsn("pgq_reader"), db_schema=SCHEMA)
+    context = ApiContext(settings, load_api_settings())
+    transport = httpx.ASGITransport(create_app(context))
+    async with httpx.AsyncClient(verify=False, transport=transport, base_url="http://localhost") as client:
+        answers = [await client.get("/dead-jobs"), await client.post("/jobs", json={"type": "a"})]
+        for connections in (context.enqueueing, context.looking):
+            await connections.close()
+
+    assert [answer.status_code for answer in answers] == [200, 403]
+    assert answers[1].json()["type"] == "missing-rights"
+    assert "permission denied for table" in answers[1].json()["detail"]
 
 
 def test_a_role_without_grants_sees_nothing(granted_once: Granted) -> None:
