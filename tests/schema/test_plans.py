@@ -232,6 +232,19 @@ def test_a_scan_would_be_noticed(analysed: str) -> None:
         assert scanned(conn, list(walk(answer[0][0]["Plan"]))) == ["jobs"]
 
 
+@pytest.mark.parametrize("is_pinned", [True, False], ids=["pinned", "free"])
+def test_a_batch_of_ends_reads_once_what_the_queues_keep(seeded: str, *, is_pinned: bool) -> None:
+    """However many queues are set, and however many jobs end."""
+    case = next(case for case in STATEMENTS if case.name == "finish_jobs")
+    with connect_sync(seeded, application_name="plans", pinned_plans=is_pinned) as conn:
+        conn.execute(f"SET search_path = {SCHEMA}")
+        with conn.transaction(force_rollback=True):
+            conn.execute("INSERT INTO queues (name, audit) SELECT 'q' || n, 'failures' FROM generate_series(1, 200) n")
+            nodes = list(walk(executed_plan(conn, case.statement)["Plan"]))
+
+    assert [node["Actual Loops"] for node in nodes if node.get("Relation Name") == "queues"] == [1]
+
+
 @pytest.fixture
 def backlog(analysed: str) -> Iterator[Session]:
     with session(analysed, options=f"-c search_path={SCHEMA}") as conn:

@@ -2,8 +2,8 @@
 -- Outcomes, results and errors may be empty arrays: then all succeeded and said nothing.
 -- A run without times of its own (the caller has no clock of the database) counts from its claim until now.
 -- Only jobs still running under the same claim: a rescued job must not be finished by its old worker. Returns those that were.
--- A queue may be `thinned` (audit is not 'all'): the success of a job that nothing else is written about leaves no run there, apart from
--- the sampled share of the ids. `thinned` is read once per statement and is empty as a rule; statistics count every run all the same.
+-- A queue may keep less than all (queues.audit): a success that nothing else is written about leaves no run there, apart from the sampled
+-- share of the ids. The shares are read once per statement; none as a rule, and then nothing else is looked at. Statistics count every run.
 WITH input AS (
     SELECT *
       FROM unnest(%(ids)s::bigint[], %(tokens)s::bigint[], %(started)s::double precision[], %(finished)s::double precision[],
@@ -16,32 +16,26 @@ WITH input AS (
        AND j.status = 'running'
        AND j.claim_token = i.token
     RETURNING j.id, j.queue, j.job_type, j.attempts, j.priority, j.not_before, j.created_at, j.replayed_from,
-              j.losses, j.has_runs, j.cancel_requested,
               coalesce(i.outcome, 'succeeded') AS outcome, i.result, i.error,
               coalesce(i.started, date_part('epoch', j.locked_at)) AS started,
-              coalesce(i.finished, date_part('epoch', now())) AS finished
-), thinned AS MATERIALIZED (
-    SELECT name, CASE WHEN audit = 'sample' THEN audit_sample ELSE 0 END AS share
-      FROM {schema}.queues
-     WHERE audit <> 'all'
+              coalesce(i.finished, date_part('epoch', now())) AS finished,
+              j.losses, j.has_runs, j.cancel_requested
 ), run AS (
     INSERT INTO {schema}.job_runs (job_id, worker_id, started_at, finished_at, success, error, queue, job_type, attempt, outcome,
                                    result, priority, due_at, enqueued_at, replayed_from)
     SELECT id, %(worker_id)s, to_timestamp(started), to_timestamp(finished), CASE WHEN outcome = 'succeeded' THEN true END, error,
            queue, job_type, attempts + 1, outcome, result, priority, not_before, created_at, replayed_from
       FROM ended e
-     WHERE NOT EXISTS (
-           SELECT
-             FROM thinned t
-            WHERE t.name = e.queue
-              AND e.outcome = 'succeeded'
-              AND e.result IS NULL
-              AND e.error IS NULL
-              AND e.attempts + e.losses = 0
-              AND e.has_runs IS NULL
-              AND e.replayed_from IS NULL
-              AND NOT e.cancel_requested
-              AND hashint8(e.id) >= t.share * 4294967296 - 2147483648)
+     WHERE coalesce(hashint8(e.id) < ((SELECT jsonb_object_agg(name, CASE WHEN audit = 'sample' THEN audit_sample ELSE 0 END)
+                                         FROM {schema}.queues
+                                        WHERE audit <> 'all') ->> e.queue)::double precision * 4294967296 - 2147483648, true)
+        OR e.outcome <> 'succeeded'
+        OR e.result IS NOT NULL
+        OR e.error IS NOT NULL
+        OR e.attempts + e.losses > 0
+        OR e.has_runs
+        OR e.replayed_from IS NOT NULL
+        OR e.cancel_requested
 ), counted AS (
     INSERT INTO {schema}.job_stats AS s (bucket, queue, job_type, slot, succeeded, cancelled, discarded, duration_seconds, durations, waits)
     SELECT date_bin('5 seconds', to_timestamp(max(finished)), timestamptz '2000-01-01 00:00+00'), queue, job_type, %(slot)s,
