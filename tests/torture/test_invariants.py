@@ -90,6 +90,48 @@ def test_planted_violation_is_found(arena: Arena, name: str) -> None:
     assert conn.execute(question(name), {"patience": 5.0}).fetchall() == []
 
 
+KEEPS_LESS = "INSERT INTO queues (name, audit) VALUES ('default', 'failures')"
+STATS = (
+    "INSERT INTO job_stats (bucket, queue, job_type, slot, {0}, durations, waits) "
+    "VALUES ('2026-01-01', 'default', 't', 0, 1, count_cells('{{}}'), count_cells('{{}}'))"
+)
+
+
+def test_plain_success_may_be_missing_where_a_queue_keeps_less(arena: Arena) -> None:
+    conn = arena.database.connection()
+    with conn.transaction(force_rollback=True):
+        for statement in (
+            KEEPS_LESS,
+            "INSERT INTO torture.accepted VALUES (1)",
+            LEDGER % (9, "start", 1, "a"),
+            LEDGER % (8, "end", 1, "a"),
+            STATS.format("succeeded"),
+        ):
+            conn.execute(statement)
+        found = [name for name in PLANTED if conn.execute(question(name), {"patience": 5.0}).fetchall()]
+
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("name", "planted"),
+    [
+        ("accepted_job_is_nowhere", PLANTED["accepted_job_is_nowhere"]),
+        ("effect_without_a_recorded_run", PLANTED["effect_without_a_recorded_run"]),
+        ("statistics_that_disagree_with_runs", (STATS.format("retried"),)),
+        ("statistics_that_disagree_with_runs", (RUN % (1, "w", 2, 1, "succeeded", 1),)),
+    ],
+)
+def test_all_else_is_missed_there_too(arena: Arena, name: str, planted: tuple[str, ...]) -> None:
+    conn = arena.database.connection()
+    with conn.transaction(force_rollback=True):
+        for statement in (KEEPS_LESS, *planted):
+            conn.execute(statement)
+        rows = conn.execute(question(name), {"patience": 5.0}).fetchall()
+
+    assert rows
+
+
 def test_forgotten_sessions_are_found(arena: Arena) -> None:
     with psycopg.connect(arena.dsn, application_name="pgq worker: forgets") as forgetful:
         forgetful.execute("SELECT pg_advisory_xact_lock(1)")
