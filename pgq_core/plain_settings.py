@@ -28,6 +28,7 @@ class PlainSettings:
     max_attempts: int
     backoff_base: float
     backoff_cap: float
+    answer_within: float
     key_window: float
     runs_kept: float
     resolved_dead_letters_kept: float

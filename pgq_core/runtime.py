@@ -36,6 +36,7 @@ def use_database(
     settings: Settings,
     *,
     check: bool = True,
+    waits: bool = False,
     find_schema: bool = True,
     on_silence: Callable[[str], None] | None = None,
 ) -> Iterator[Database]:
@@ -43,14 +44,16 @@ def use_database(
 
     The embedded one is started when needed and migrates itself; any other is only checked (unless `check` is False):
     its schema is its owner's to change. Where nobody named a schema, the one that holds our tables is found (unless
-    `find_schema` is False). `on_silence` is told when the embedded server does not answer at the end.
+    `find_schema` is False). With `waits`, a database that is only away now is left to the caller, who waits for it.
+    `on_silence` is told when the embedded server does not answer at the end.
     Raises a SchemaError that says what to do, or DatabaseUnavailable.
     """
     if settings.dsn:
         schema = schema_in_use(settings) if find_schema else settings.db_schema
         database = Database(settings.dsn, schema, is_embedded=False)
         if check:
-            check_database(database)
+            with contextlib.suppress(*((DatabaseUnavailable,) if waits else ())):
+                check_database(database)
         yield database
         return
     with embedded_server().lease(on_silence=on_silence) as dsn:

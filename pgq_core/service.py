@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Final, Protocol, TypeVar, runtime_checkable
@@ -178,12 +178,14 @@ class PeriodicService:
             self._logger.error("service_failed", error=self._last_error, exc_info=error)
 
 
-def run_and_leave(main: Coroutine[Any, Any, T]) -> T:
+def run_and_leave(
+    main: Coroutine[Any, Any, T], loop_factory: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
+) -> T:
     """As asyncio.run, but bounded: what is still going on at the end of `main` is cancelled and not waited for.
 
     A statement on a connection whose other end is silent does not end when it is cancelled, for many seconds.
     """
-    loop = asyncio.new_event_loop()
+    loop = loop_factory()
     try:
         return loop.run_until_complete(_leaving(main))
     finally:

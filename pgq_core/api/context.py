@@ -29,6 +29,8 @@ from pgq_core.service import loops_of
 from pgq_core.settings import Settings
 
 _ENQUEUEING, _LOOKING, _BULK = 8, 6, 2
+_LEAVING = 0.5
+"""Seconds in which the services end their turns; one that waits for a silent database does not."""
 
 
 class ApiContext:
@@ -109,7 +111,7 @@ class ApiContext:
             self.is_stopping = True
             stop.set()
             await self.patience.finish(self.settings.grace)
-            await asyncio.wait(services, timeout=2.0)
+            await asyncio.wait(services, timeout=_LEAVING)
             for task in services:
                 task.cancel()
             for connections in (self.enqueueing, self.looking, self.bulk):

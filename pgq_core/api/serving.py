@@ -18,6 +18,7 @@ from pgq_core.api.settings import ApiSettings
 from pgq_core.api.wire import BoundedHttp
 from pgq_core.errors import InvalidSettings
 from pgq_core.logs import get_logger
+from pgq_core.service import run_and_leave
 from pgq_core.settings import Settings
 
 _BACKLOG: Final = 2048
@@ -26,11 +27,8 @@ _KEEP_ALIVE: Final = 15
 
 def serve(settings: Settings, api: ApiSettings) -> None:
     """Listens until SIGTERM or SIGINT. Raises InvalidSettings when the address cannot be had."""
-    with (
-        contextlib.closing(_bound(api.host, api.port)) as listening,
-        asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
-    ):
-        runner.run(_serve(settings, api, listening))
+    with contextlib.closing(_bound(api.host, api.port)) as listening:
+        run_and_leave(_serve(settings, api, listening), uvloop.new_event_loop)
 
 
 async def _serve(settings: Settings, api: ApiSettings, listening: socket.socket) -> None:

@@ -28,6 +28,6 @@ def maintain(
     if settings.read_only:
         raise ReadOnlyRefused
     configure_logs(format=settings.log_format, level=settings.log_level)
-    with use_database(settings) as database:
+    with use_database(settings, waits=True) as database:
         code = run_maintenance(settings.model_copy(update={"dsn": database.dsn, "db_schema": database.schema}))
     raise typer.Exit(code)

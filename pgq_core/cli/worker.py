@@ -60,7 +60,7 @@ def worker(
     if settings.read_only:
         raise ReadOnlyRefused
     log = configure_logs(format=settings.log_format, level=settings.log_level)
-    with use_database(settings) as database:
+    with use_database(settings, waits=True) as database:
         orders = ForegroundOrders(
             settings=plain(settings.model_copy(update={"dsn": database.dsn, "db_schema": database.schema})),
             apps=tuple(apps),

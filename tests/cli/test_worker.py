@@ -88,3 +88,27 @@ def test_maintenance_runs_until_it_is_asked_to_stop(dsn: str) -> None:
     finally:
         process.kill()
         process.communicate()
+
+
+@pytest.mark.parametrize(
+    "command", [("worker", "--no-maintenance", "--app"), ("maintain",)], ids=["worker", "maintain"]
+)
+def test_worker_and_maintenance_wait_for_a_database_that_is_away(command: tuple[str, ...], app_folder: Path) -> None:
+    """As a service manager starts them: perhaps before the server."""
+    arguments = [*command, str(app_folder / "tasks.py")] if "--app" in command else list(command)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pgq_core.cli", *arguments],
+        env={**os.environ, "DATABASE_URL": "postgresql://nobody@127.0.0.1:1/nothing?connect_timeout=2"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stderr is not None
+        assert any("waits_for_database" in line for line in process.stderr)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=60) in {0, -signal.SIGTERM}  # it may not have got to its own handler yet
+    finally:
+        process.kill()
+        process.communicate()
