@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
+import structlog
 
-from tests.support.databases import database_name, new_database, session_home, test_server
+from tests.support.databases import (
+    database_name,
+    new_database,
+    remove_shared_files,
+    session_home,
+    set_up_shared_files,
+    test_server,
+)
 from tests.support.lending import Lender
 
 SCHEMA = "pgq_core"
@@ -19,12 +29,20 @@ KEPT = {"PGQ_TEST_DSN"}
 
 def pytest_configure() -> None:
     """Before any test module is imported: forget what the caller's environment says about databases and queues."""
+    # Hundreds of programs are started here: each would compile this project anew, and each test process its tests.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     for name in list(os.environ):
         if name not in KEPT and (name in {"DATABASE_URL", "QUEUE"} or name.startswith(("PGQ_", "PG"))):
             del os.environ[name]
     # A shell starts what runs in the background with SIGINT ignored, and programs under test would inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    set_up_shared_files()
+
+
+def pytest_unconfigure() -> None:
+    remove_shared_files()
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -41,6 +59,17 @@ def home() -> Iterator[Path]:
         for kind in ("CONFIG", "DATA", "STATE", "CACHE"):
             patch.setenv(f"XDG_{kind}_HOME", str(directory / kind.lower()))
         yield directory
+
+
+@pytest.fixture(autouse=True)
+def logs_as_they_were() -> Iterator[None]:
+    """A command that was called inside a test process has set up logs for all that comes after it."""
+    yield
+    if structlog.is_configured():
+        structlog.reset_defaults()
+        for handler in logging.root.handlers[:]:
+            if type(handler).__module__ == "pgq_core.logs":
+                logging.root.removeHandler(handler)
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.counting import CountingDatabase, counting_database, counting_server
+from tests.bench.counting import CountingDatabase, counting_database, counting_server, migrated_template
 
 
 @pytest.fixture(scope="session")
@@ -16,7 +16,13 @@ def counting_dsn(home: Path) -> Iterator[str]:
         yield dsn
 
 
+@pytest.fixture(scope="session")
+def counting_template(counting_dsn: str) -> Iterator[str]:
+    with migrated_template(counting_dsn) as name:
+        yield name
+
+
 @pytest.fixture
-def counted(counting_dsn: str) -> Iterator[CountingDatabase]:
-    with counting_database(counting_dsn) as database:
+def counted(counting_dsn: str, counting_template: str) -> Iterator[CountingDatabase]:
+    with counting_database(counting_dsn, counting_template) as database:
         yield database

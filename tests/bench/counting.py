@@ -10,11 +10,10 @@ from pathlib import Path
 
 import psycopg
 
-from pgq_core.embedded import EmbeddedServer
 from pgq_core.migrate import migrate
 from pgq_core.sql import composed_query, query_names
 from tests.conftest import SCHEMA
-from tests.support.databases import FAST, new_database
+from tests.support.databases import FAST, database_name, new_database, ready_server
 
 OWN_NAME = "counting"
 
@@ -127,14 +126,21 @@ def _shape(text: str) -> str:
 @contextlib.contextmanager
 def counting_server(home: Path) -> Iterator[str]:
     settings = FAST | {"shared_preload_libraries": "pg_stat_statements", "autovacuum": "off"}
-    with EmbeddedServer("counting", home, settings=settings).lease() as dsn:
+    with ready_server("counting", home, settings).lease() as dsn:
         yield dsn
 
 
 @contextlib.contextmanager
-def counting_database(server_dsn: str) -> Iterator[CountingDatabase]:
-    with new_database(server_dsn, search_path=SCHEMA) as dsn:
+def migrated_template(server_dsn: str) -> Iterator[str]:
+    """The name of a database to be copied."""
+    with new_database(server_dsn) as dsn:
         migrate(dsn, SCHEMA)
+        yield database_name(dsn)
+
+
+@contextlib.contextmanager
+def counting_database(server_dsn: str, template: str) -> Iterator[CountingDatabase]:
+    with new_database(server_dsn, template=template, search_path=SCHEMA) as dsn:
         database = CountingDatabase(dsn)
         yield database
         database.close()

@@ -15,7 +15,6 @@ import pytest
 from psycopg import AsyncConnection
 
 from pgq_core import JobQueue
-from pgq_core.embedded import EmbeddedServer
 from pgq_core.handlers import Registry
 from pgq_core.maintenance import Maintenance
 from pgq_core.maintenance.stepped_clock import ClockWatch
@@ -25,7 +24,7 @@ from tests.catalogue.rows import add_running, add_worker
 from tests.catalogue.skew import Skew
 from tests.conftest import SCHEMA
 from tests.support.corridors import running_corridor
-from tests.support.databases import FAST, new_database
+from tests.support.databases import new_database, ready_server
 from tests.support.queue_database import FAULTS, QueueDatabase
 from tests.support.waiting import eventually, eventually_async
 from tests.support.worker_process import Workers, workers_on
@@ -213,7 +212,7 @@ def test_clock_of_a_workers_host_decides_nothing(
 @pytest.fixture
 def stepped_database(home: Path, skew: Skew) -> Iterator[QueueDatabase]:
     """On a server whose clock a test sets."""
-    server = EmbeddedServer("skew", home, settings=FAST)
+    server = ready_server("skew", home)
     with pytest.MonkeyPatch.context() as patch:
         for name, value in skew.environment.items():
             patch.setenv(name, value)

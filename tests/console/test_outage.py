@@ -12,7 +12,7 @@ from pgq_core.embedded import EmbeddedServer
 from pgq_core.migrate import migrate
 from tests.console.terminal import Terminal
 from tests.supervisor.support import Host, pool
-from tests.support.databases import FAST, new_database
+from tests.support.databases import new_database, ready_server
 
 pytestmark = pytest.mark.system
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.system
 @pytest.fixture
 def server(home: Path) -> Iterator[EmbeddedServer]:
     """A server of this test's own, since it is stopped on the way."""
-    server = EmbeddedServer("outage", home, settings=FAST)
+    server = ready_server("outage", home)
     server.start()
     yield server
     server.stop()

@@ -17,6 +17,7 @@ import pytest
 
 from pgq_core.embedded import EmbeddedServer
 from pgq_tui.demo.session import SERVER, DemoSession, start_demo
+from tests.support.databases import ready_server
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.system
@@ -36,6 +37,7 @@ time.sleep(600)
 def demo_home(home: Path) -> Iterator[Path]:
     """Short, unlike pytest's own directories: a socket has to fit into it."""
     directory = Path(tempfile.mkdtemp(prefix="d-", dir=home))
+    ready_server(SERVER, directory)
     yield directory
     EmbeddedServer(SERVER, directory).stop()
 

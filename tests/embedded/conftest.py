@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pgq_core.embedded import EmbeddedServer
-from tests.support.databases import FAST
+from tests.support.databases import FAST, ready_server
 
 LEASE_UNTIL_INPUT_ENDS = """
 import sys, pathlib
@@ -36,9 +36,7 @@ def empty_home(home: Path) -> Iterator[Path]:
 def prepared_home(home: Path) -> Path:
     """A home with a stopped server whose files are all made."""
     directory = home / "prepared"
-    server = EmbeddedServer(home=directory, settings=FAST)
-    server.start()
-    server.stop()
+    ready_server("main", directory)
     return directory
 
 

@@ -121,9 +121,10 @@ def test_port_stays_the_same_over_restarts(server: EmbeddedServer) -> None:
 
 
 def test_port_that_somebody_else_took_is_replaced(server: EmbeddedServer, used_home: Path) -> None:
-    port = int((used_home / "main" / "port").read_text())
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        (used_home / "main" / "port").write_text(str(port))
 
-    with socket.create_server(("127.0.0.1", port)):
         url = server.start()
 
     assert f"port={port}" not in url

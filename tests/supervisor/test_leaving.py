@@ -17,7 +17,7 @@ from pgq_core.embedded import EmbeddedServer
 from pgq_core.migrate import migrate
 from pgq_tui.supervisor import find_running, start_detached, stop_detached
 from tests.supervisor.support import HOST, PATIENCE, Host, all_gone, pool
-from tests.support.databases import FAST
+from tests.support.databases import ready_server
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.system
@@ -167,7 +167,7 @@ def test_a_supervisor_that_was_killed_is_not_found_although_its_row_is_fresh(hos
 @pytest.fixture
 def own_server(home: Path) -> Iterator[EmbeddedServer]:
     """A server that a test may stop."""
-    server = EmbeddedServer("outage", home, settings=FAST)
+    server = ready_server("outage", home)
     yield server
     server.stop()
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import itertools
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -19,8 +20,15 @@ from psycopg.conninfo import make_conninfo
 from pgq_core.embedded import EmbeddedServer
 
 HOME_PREFIX = "pgq-test-"
+PLACES = (Path("/dev/shm"), Path("/tmp"))
+"""Where homes of servers may lie, the best first."""
+ROOM = 4 * 2**30
+"""Bytes that all servers of a run may need, and that have to be left besides."""
 # Nothing in a test's database has to survive the machine, only the processes on it.
 FAST = {"fsync": "off", "full_page_writes": "off", "shared_buffers": "64MB", "max_connections": "200"}
+
+FILES = "TEST_SERVER_FILES"
+"""Names, to all processes of a test run, the directory with the files of a server that is made ready once."""
 
 _numbers = itertools.count(1)
 
@@ -29,11 +37,40 @@ _numbers = itertools.count(1)
 def session_home() -> Iterator[Path]:
     """A directory for everything that this test process keeps; servers that run in it are stopped at the end."""
     _sweep_homes_of_killed_sessions()
-    home = Path(tempfile.mkdtemp(prefix=f"{HOME_PREFIX}{os.getpid()}-", dir="/tmp"))
+    home = _own_directory()
     try:
         yield home
     finally:
         _remove_home(home)
+
+
+def set_up_shared_files() -> None:
+    """Before other test processes are started: they inherit where the files are."""
+    if FILES not in os.environ:
+        os.environ[FILES] = str(_own_directory())
+
+
+def remove_shared_files() -> None:
+    directory = Path(os.environ.get(FILES, ""))
+    if directory.name.startswith(f"{HOME_PREFIX}{os.getpid()}-"):
+        del os.environ[FILES]
+        _remove_home(directory)
+
+
+def ready_server(name: str, home: Path, settings: Mapping[str, str] = FAST) -> EmbeddedServer:
+    """Not started. Where it has no files yet, it gets a copy of those made once: initdb costs ten times that."""
+    files, place = Path(os.environ[FILES]), home / name
+    with (files / "gate").open("w") as gate:
+        fcntl.flock(gate, fcntl.LOCK_EX)
+        if not (files / "made").exists():
+            made = EmbeddedServer("main", files, settings=FAST)
+            made.start()
+            made.stop()
+            (files / "main" / "port").unlink()  # not the same for all copies
+            (files / "made").touch()
+    if not place.exists():
+        shutil.copytree(files / "main", place, symlinks=True)
+    return EmbeddedServer(name, home, settings=settings)
 
 
 @contextlib.contextmanager
@@ -43,7 +80,7 @@ def test_server(home: Path) -> Iterator[str]:
     if given:
         yield given
         return
-    with EmbeddedServer("tests", home, settings=FAST).lease() as dsn:
+    with ready_server("tests", home).lease() as dsn:
         yield dsn
 
 
@@ -96,8 +133,17 @@ def database_name(dsn: str) -> str:
     return str(psycopg.conninfo.conninfo_to_dict(dsn)["dbname"])
 
 
+def _own_directory() -> Path:
+    """In memory where there is plenty: copying the files of a server or a database costs a tenth there."""
+    memory, disk = PLACES
+    with contextlib.suppress(OSError):
+        if shutil.disk_usage(memory).free > ROOM and psutil.virtual_memory().available > 2 * ROOM:
+            disk = memory
+    return Path(tempfile.mkdtemp(prefix=f"{HOME_PREFIX}{os.getpid()}-", dir=disk))
+
+
 def _sweep_homes_of_killed_sessions() -> None:
-    for home in Path("/tmp").glob(f"{HOME_PREFIX}*"):
+    for home in (home for place in PLACES for home in place.glob(f"{HOME_PREFIX}*")):
         # Another session may be sweeping too, or just be leaving.
         with contextlib.suppress(OSError):
             owner = int(home.name.removeprefix(HOME_PREFIX).partition("-")[0])

@@ -9,7 +9,7 @@ import pytest
 
 from pgq_core.embedded import EmbeddedServer
 from pgq_core.migrate import migrate
-from tests.support.databases import FAST, database_dsn, database_name, new_database
+from tests.support.databases import database_dsn, database_name, new_database, ready_server
 from tests.support.queue_database import FAULTS, QueueDatabase
 from tests.support.waiting import eventually
 from tests.support.worker_process import Workers
@@ -24,7 +24,7 @@ PATIENT = {"heartbeat": 0.5, "stale_limit": 10, "reaper_interval": 0.5}
 @pytest.fixture
 def server(home: Path) -> Iterator[EmbeddedServer]:
     """A server of this test's own, since it is stopped on the way."""
-    server = EmbeddedServer("outage", home, settings=FAST)
+    server = ready_server("outage", home)
     server.start()
     yield server
     server.stop()
