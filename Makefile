@@ -17,7 +17,7 @@ PYTHON ?= $(shell for python in $(CANDIDATES); do $$python -c '$(IS_NEW_ENOUGH)'
 IS_WHOLE := grep -qF '$(CURDIR)/$(VENV)/' $(BIN)/pip && $(BIN)/python -c ''
 BROKEN := $(shell test ! -e $(VENV)/python.stamp || { $(IS_WHOLE); } 2>/dev/null || echo broken)
 
-.PHONY: force help install demo test test-all test-programs torture torture-long check lock screenshots clean
+.PHONY: force help install demo test test-all test-programs torture torture-long torture-page check lock screenshots clean
 
 help:  ## Show these lines
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|' 2>/dev/null || sed -n 's/^\([a-z-]*\):.*  ## /  make \1: /p' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ torture: install  ## Kill, stop and starve workers and servers: the short form o
 
 torture-long: install  ## The long form of every run, or better of RUN=name; see tests/torture/README.md
 	TORTURE=long $(BIN)/pytest $(TORTURED) --timeout=0
+
+torture-page: install  ## Put the lines of the runs so far into docs/failure-modes.md
+	$(BIN)/python -m tests.torture.page
 
 check: install  ## Lint, format check, strict types, layers
 	$(BIN)/ruff check .

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ from tests.conftest import SCHEMA
 from tests.support.databases import new_database
 from tests.torture.arena import Arena
 from tests.torture.invariants import TABLES
-from tests.torture.report import published
+from tests.torture.report import published, settle
 from tests.torture.server import TortureServer
 
 EARLIER = len(published())
@@ -24,6 +24,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("torture")
         for line in lines:
             terminalreporter.write_line(line)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A line is written when its run is over: only then it is known whether it passed."""
+    report = yield
+    if call.when == "call":
+        settle(passed=report.passed)
+    return report
 
 
 @pytest.fixture(scope="session")

@@ -94,15 +94,28 @@ class Fleet:
         processes = [psutil.Process(self.supervisor.process.pid), *self.runner_processes()]
         return sum(process.memory_info().rss for process in processes)
 
+    def until_replaced(self, worker_id: str, timeout: float = PATIENCE) -> float:
+        """Until this one is known to be gone and all slots work; answers how long that took."""
+        begun = time.monotonic()
+
+        def is_replaced() -> bool:
+            running = {row["id"] for row in self.running()}
+            return worker_id not in running and len(running) == self.workers
+
+        eventually(is_replaced, timeout=timeout, interval=0.02)
+        return time.monotonic() - begun
+
+    def signalled(self, number: signal.Signals) -> str | None:
+        """A random worker gets a signal; answers its id, None when there is none."""
+        if workers := self.running():
+            chosen = self.random.choice(workers)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(chosen["pid"], number)
+                return str(chosen["id"])
+        return None
+
     def signal_one(self, number: signal.Signals) -> bool:
-        """A random worker gets a signal; False when there is none."""
-        workers = self.running()
-        if not workers:
-            return False
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.random.choice(workers)["pid"], number)
-            return True
-        return False
+        return self.signalled(number) is not None
 
     def kill_one(self) -> bool:
         return self.signal_one(signal.SIGKILL)

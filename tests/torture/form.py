@@ -9,10 +9,12 @@ NAME = "long" if IS_LONG else "short"
 
 
 def bound(limit: float) -> float:
-    """A limit in seconds on a machine that has the time; with more than two programs per processor in proportion more.
+    """A limit in seconds that is part of a promise: the long form, which has the machine to itself, judges it as it is.
 
-    What was measured, and the load average, stand in the line either way.
+    The short form runs beside others: with more than two programs per processor it grants in proportion more.
     """
+    if IS_LONG:
+        return limit
     return limit * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1) / 2)
 
 

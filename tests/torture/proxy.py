@@ -27,6 +27,8 @@ class Proxy:
         self._tasks: set[asyncio.Task[None]] = set()
         self.swallowed = 0
         """Bytes that arrived while nothing was passed on."""
+        self.refused = 0
+        """Connections that were asked for while there was nobody."""
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
         self._thread.start()
         self._server = self._call(asyncio.start_server(self._serve, "127.0.0.1", 0))
@@ -85,6 +87,7 @@ class Proxy:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._refuses:
+            self.refused += 1
             writer.transport.abort()
             return
         task = asyncio.current_task()

@@ -36,30 +36,46 @@ class RunReport:
         )
 
 
+_reported: list[tuple[RunReport, str]] = []
+"""Of the test that runs now, with its form: whether it passes is known at its end."""
+
+
 def results_file() -> Path:
     return Path(os.environ.get(RESULTS_VARIABLE, RESULTS))
 
 
 def published() -> list[str]:
-    """All lines so far."""
+    """All lines so far; a run that did not pass says so."""
     path = results_file()
-    return [json.loads(record)["line"] for record in path.read_text().splitlines()] if path.exists() else []
+    if not path.exists():
+        return []
+    records = [json.loads(record) for record in path.read_text().splitlines()]
+    return [record["line"] + ("" if record.get("passed", True) else "  FAILED") for record in records]
 
 
 def publish(report: RunReport, *, form: str) -> None:
-    """Appends to the results, with what the machine was doing meanwhile."""
+    _reported.append((report, form))
+
+
+def settle(*, passed: bool) -> None:
+    """Appends what the test that has just ended reported, with its verdict and what the machine was doing meanwhile."""
+    if not _reported:
+        return
     path = results_file()
     path.parent.mkdir(parents=True, exist_ok=True)
     machine = {"cpus": os.cpu_count(), "load_average": [round(value, 1) for value in os.getloadavg()]}
-    record = {
-        "at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "form": form,
-        **machine,
-        "line": report.line(),
-        **asdict(report),
-    }
     with path.open("a") as results:
-        results.write(json.dumps(record) + "\n")
+        for report, form in _reported:
+            record = {
+                "at": datetime.now(UTC).isoformat(timespec="seconds"),
+                "form": form,
+                "passed": passed,
+                **machine,
+                "line": report.line(),
+                **asdict(report),
+            }
+            results.write(json.dumps(record) + "\n")
+    _reported.clear()
 
 
 def _shown(value: float | str) -> str:

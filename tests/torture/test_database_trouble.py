@@ -74,7 +74,7 @@ def test_sessions_severed_at_five_a_second_end_no_process_and_halve_no_rate(aren
     arena.until_done(120)
 
     arena.judge(
-        "Severed sessions",
+        f"Severed sessions, {workers} workers",
         f"{len(arena.accepted)} jobs, {workers} workers",
         f"{cuts.count} sessions ended",
         back_after=back,
@@ -213,7 +213,7 @@ def test_t07_primary_that_takes_no_writes_costs_no_attempt(
         arena.call_off()
         arena.until_done(120)
         arena.judge(
-            "T07",
+            "T07 second host" if second_host else "T07 read-only",
             f"{len(arena.accepted)} jobs, 4 workers",
             "first host gone" if second_host else f"read-only for {seconds:.0f} s",
             back_after=back,

@@ -29,9 +29,11 @@ def test_t01_workers_killed_every_two_seconds_lose_nothing_and_are_back(arena: A
     gaps: list[float] = []
 
     def kill() -> bool:
-        killed = fleet.kill_one()
-        gaps.append(fleet.until_full())
-        return killed
+        killed = fleet.signalled(signal.SIGKILL)
+        if killed is None:
+            return False
+        gaps.append(fleet.until_replaced(killed))
+        return True
 
     with repeatedly(2.0, kill) as kills:
         while time.time() < begun + seconds and arena.database.all("SELECT FROM jobs LIMIT 1"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -145,6 +146,69 @@ def test_supervisor_leaves_within_the_grace_in_every_state(arena: Arena, proxy: 
     arena.judge(f"Supervisor's exit, database {database}", "3 busy workers", "asked to stop", exit_after_s=took)
     assert took <= form.bound(GRACE + MARGIN)
     assert fleet.runner_processes() == []
+
+
+CONSOLE = "from pgq_tui.cli import main; main()"
+PROGRAMS = {
+    "maintain": ("-m", "pgq_core.cli", "maintain"),
+    "api": ("-m", "pgq_core.cli", "api", "serve", "--port", "0"),
+    "supervise": ("-c", CONSOLE, "supervise", "--host", "leaving", "--pools", "POOLS"),
+    "console": ("-c", CONSOLE, "--read-only"),
+}
+SESSIONS = """
+SELECT count(*)
+  FROM pg_stat_activity
+ WHERE datname = current_database()
+   AND application_name LIKE 'pgq%%'
+   AND application_name <> 'pgq schema check'
+   AND pid <> pg_backend_pid()
+"""
+
+
+@pytest.mark.parametrize("database", ["there", "cut off", "silent", "never there"])
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_every_other_program_leaves_in_time(
+    arena: Arena, proxy: Proxy, tmp_path: Path, program: str, database: str
+) -> None:
+    """Worker and supervisor with jobs in hand have their own runs; the console is left by its key."""
+    if database == "never there":
+        proxy.cut()
+    environment = {**os.environ, **FAST, "DATABASE_URL": proxy.url, "PGQ_GRACE": f"{GRACE:g}", "TERM": "xterm-256color"}
+    pools = tmp_path / "pools.toml"
+    pools.write_text(f"[pools.torture]\napp = '{APP}'\nwanted = 0\n")
+    arguments = [str(pools) if argument == "POOLS" else argument for argument in PROGRAMS[program]]
+    terminal = pexpect.spawn(sys.executable, arguments, env=environment, cwd=str(ROOT), timeout=60)
+    try:
+        if database == "never there":
+            eventually(lambda: said(terminal) and proxy.refused >= 5, timeout=60)
+        else:
+            eventually(lambda: said(terminal) and arena.database.value(SESSIONS) > 0, timeout=60)
+        if database == "cut off":
+            proxy.cut()
+        elif database == "silent":
+            proxy.swallow()
+        begun = time.monotonic()
+        if program == "console":
+            terminal.send("q")
+        else:
+            terminal.kill(signal.SIGTERM)
+        terminal.expect(pexpect.EOF)
+        terminal.wait()
+        took = time.monotonic() - begun
+    finally:
+        terminal.close(force=True)
+    arena.judge(
+        f"Exit of {program}, database {database}", "idle", f"asked to leave, grace {GRACE:g} s", exit_after_s=took
+    )
+    assert took <= form.bound(GRACE + MARGIN)
+    assert terminal.exitstatus == 0
+
+
+def said(terminal: pexpect.spawn[bytes]) -> bool:
+    """Reads what the program has written, so that it can go on writing; whether it lives."""
+    with contextlib.suppress(pexpect.TIMEOUT, pexpect.EOF):
+        terminal.read_nonblocking(65536, timeout=0)
+    return bool(terminal.isalive())
 
 
 @pytest.mark.parametrize("how", ["gone", "Ctrl-C", "Ctrl-C twice"])
