@@ -125,6 +125,10 @@ class Registry:
         self._shutdown.append(hook)
         return hook
 
+    def after_shutdown(self, hook: Hook) -> None:
+        """For programs that run handlers: a hook that comes after all of `on_shutdown`."""
+        self._shutdown.insert(0, hook)
+
     def middleware(self, around: MiddlewareT) -> MiddlewareT:
         """Decorates `async def around(job, call_next)`, called around every run; the first registered is the outermost.
 

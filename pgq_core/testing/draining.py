@@ -75,7 +75,7 @@ class Draining:
         self._statements = TestingStatements(schema)
         self._clock = DatabaseClock()
         self._worker_id = f"testing-{secrets.token_hex(4)}"
-        self._registry = traced_registry(registry, self._clock, self._worker_id)
+        self._registry = traced_registry(registry, self._clock, self._worker_id, flushes=False)
         self._endings = Endings(self._worker_id, self._clock, FixedJitter(jitter))
         self.calls = Calls(
             self._registry, transactions, self._endings, resources, worker_id=self._worker_id, concurrency=1

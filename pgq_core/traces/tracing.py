@@ -51,7 +51,14 @@ class Tracing:
     """Starts and ends spans. What a tracer raises is not caught: the API promises that it raises nothing."""
 
     def __init__(self, provider: TracerProvider) -> None:
+        self._provider = provider
         self._tracer = trace.get_tracer("pgq_core", tracer_provider=provider)
+
+    def flush(self, seconds: float) -> None:
+        """Sends what an exporter still keeps back. The API knows no such call; the SDK's providers have it."""
+        force_flush = getattr(self._provider, "force_flush", None)
+        if force_flush is not None:
+            force_flush(round(seconds * 1000))
 
     def current_context(self) -> dict[str, str] | None:
         return carrier.headers_of(trace.get_current_span())
