@@ -15,6 +15,8 @@ from pgq_core.errors import DatabaseUnavailable
 
 T = TypeVar("T")
 Work = Callable[[AsyncConnection[Any]], Awaitable[T]]
+SILENCE = 5.0
+"""Seconds beyond the server's own limit on a statement after which each wait for it ends."""
 Check = Callable[[AsyncConnection[Any]], Awaitable[object]]
 """Asks whether the schema fits; raises a SchemaError when it does not."""
 
@@ -26,8 +28,8 @@ class NoAnswer(DatabaseUnavailable):
 class Lane:
     """Work goes over one connection, one piece after the other. A new connection first does the `check`.
 
-    `answer_within`: seconds after which a silent server counts as gone. Psycopg waits up to five seconds more
-    for a cancelled statement; closing the connection under it ends the wait at once.
+    `answer_within`: seconds after which a silent server counts as gone, for a piece of work as a whole. Psycopg waits
+    up to five seconds more for a cancelled statement; closing the connection under it ends the wait at once.
     """
 
     def __init__(
@@ -100,6 +102,7 @@ class Lane:
             application_name=self._application_name,
             statement_timeout=self._statement_timeout,
             read_only=self._read_only,
+            answer_within=self._statement_timeout + SILENCE,
         )
         try:
             await self._check(conn)

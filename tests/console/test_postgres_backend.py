@@ -215,6 +215,24 @@ async def test_a_server_that_says_nothing_counts_as_gone_and_is_found_again(dsn:
         await lane.close()
 
 
+async def test_a_write_is_not_waited_for_for_ever(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pgq_tui.backend.lane.SILENCE", 0.0)
+    async with network_to(dsn) as network:
+        lane = Lane(network.address, fits, application_name="pgq-tui", statement_timeout=1.0)
+        assert await lane.write(lambda conn: value_of(conn, "SELECT 1")) == 1
+
+        async def falls_silent(conn: AsyncConnection) -> object:
+            network.swallow()
+            return await value_of(conn, "SELECT 1")
+
+        with pytest.raises(DatabaseUnavailable, match="no answer within 1 s"):
+            await lane.write(falls_silent)
+
+        network.mend()
+        assert await lane.write(lambda conn: value_of(conn, "SELECT 1")) == 1
+        await lane.close()
+
+
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reads wait for their answer for as long as it takes."""
