@@ -144,7 +144,7 @@ class Arena:
     # Judgement
 
     def timeline(self) -> Timeline:
-        return Timeline(row["at"] for row in self.database.all(FINISHED))
+        return Timeline(row["at"] for row in self.database.connection().execute(FINISHED))
 
     def violations(self) -> list[Violation]:
         conn = self.database.connection()
@@ -153,6 +153,7 @@ class Arena:
             for job_id in self.accepted:
                 copy.write_row((job_id,))
         self.ledger.store(conn)
+        conn.execute("ANALYZE torture.accepted, torture.ledger, jobs, job_runs")  # a million rows since the last one
         patience = (
             max((SETTINGS | fleet.settings)["stale_limit"] + 5.0 for fleet in self.fleets) if self.fleets else 5.0
         )
