@@ -54,9 +54,11 @@ class JobLog:
             self._unsaid.update([attempt.row.queue for attempt in attempts[len(said) :]])
 
     def rescheduled(self, attempt: Attempt, write: RescheduledJob, row: RescheduledRow) -> None:
-        event = f"job_{'cancelled' if row.retry_at is None else write.outcome}"
-        self._logger.warning(
-            event,
+        """A failure is a warning; a snooze, a release and a cancel are as they should be."""
+        outcome = "cancelled" if row.retry_at is None else write.outcome
+        say = self._logger.warning if outcome == "retried" else self._logger.info
+        say(
+            f"job_{outcome}",
             **_facts(attempt.row),
             duration_ms=_duration(attempt),
             error=write.error,

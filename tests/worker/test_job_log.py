@@ -55,6 +55,19 @@ def test_every_end_of_a_run_has_its_fields_and_its_level() -> None:
         assert line == {"component": "pgq.worker", "event": event, "log_level": level, **FACTS, **more}
 
 
+def test_what_went_as_wished_is_no_warning() -> None:
+    with capture_logs() as lines:
+        for outcome in ("snoozed", "released"):
+            log().rescheduled(attempt(), rescheduled(outcome), RescheduledRow(1, AT))
+        log().rescheduled(attempt(), rescheduled(), RescheduledRow(1, None))
+
+    assert [(line["event"], line["log_level"]) for line in lines] == [
+        ("job_snoozed", "info"),
+        ("job_released", "info"),
+        ("job_cancelled", "info"),
+    ]
+
+
 def test_claims_and_starts_are_for_debugging() -> None:
     with capture_logs() as lines:
         log().claimed([cast(Any, attempt().row)])
