@@ -98,6 +98,5 @@ class UnknownTypes(Undertaker):
         return self._queries.claim_unknown_jobs(holder=HOLDER, after=self._after, limit=BATCH)
 
     def words(self, row: DoomedRow) -> str:
-        return (
-            f"no worker has known the type {row.job_type} for {self._after}: pass its module to pgq-core worker --app"
-        )
+        span = str(self._after).removesuffix(", 0:00:00")
+        return f"no worker has known the type {row.job_type} for {span}: pass its module to pgq-core worker --app"

@@ -47,6 +47,7 @@ async def test_type_that_nobody_has_known_for_long_becomes_a_dead_letter(
         letter = database.letter(job_id)
         assert letter is not None
         assert (letter["reason"], letter["attempts"]) == ("unknown_type", 0)
+        assert letter["last_error"].startswith("no worker has known the type unknown for 7 days: ")
         assert "--app" in letter["last_error"]
         assert [(run["attempt"], run["outcome"]) for run in database.runs(job_id)] == [(0, "dead")]
     assert (database.job(patient) or {})["status"] == "pending"
