@@ -326,10 +326,16 @@ class Keeper:
 
     async def _watch(self) -> None:
         while True:
-            await asyncio.sleep(min(self._settings.heartbeat, _WATCH_INTERVAL))
+            await asyncio.sleep(self._until_next_look())
             for handle in self.handles:
                 self._look_after(handle)
             self._watched_at = time.monotonic()
+
+    def _until_next_look(self) -> float:
+        """Who is to be killed at a moment is killed then: a bounded stop has no half second left."""
+        now = time.monotonic()
+        kills = [handle.kill_at - now for handle in self.handles if handle.kill_at is not None]
+        return max(min(self._settings.heartbeat, _WATCH_INTERVAL, *kills), 0.01)
 
     def _look_after(self, handle: RunnerHandle) -> None:
         if handle.kill_at is not None and time.monotonic() >= handle.kill_at:
