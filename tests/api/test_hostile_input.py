@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import httpx
 import pytest
 
+from pgq_core.api import bodies
 from tests.api.conftest import empty
-from tests.api.server import JSON_HEADERS, is_problem
+from tests.api.server import JSON_HEADERS, in_process, is_problem
 from tests.support.queue_database import QueueDatabase
 
 
@@ -169,6 +171,20 @@ def test_a_compressed_body_is_refused(client: httpx.Client, database: QueueDatab
     headers = {**JSON_HEADERS, "Content-Encoding": "gzip"}
 
     assert is_problem(client.post("/jobs", content=b"\x1f\x8b", headers=headers), 415)
+
+
+async def test_a_body_that_does_not_arrive_is_not_waited_for(api_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies, "_SLOWEST_BODY", 0.1)
+
+    async def halting() -> AsyncIterator[bytes]:
+        yield b'{"type": '
+        await asyncio.Event().wait()
+
+    async with in_process(api_dsn) as client:
+        refused = await client.post("/jobs", content=halting(), headers=JSON_HEADERS)
+
+    assert is_problem(refused, 408)
+    assert refused.json()["type"] == "too-slow"
 
 
 @pytest.mark.parametrize(
