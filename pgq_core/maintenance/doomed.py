@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 from typing import Any, Final
 
@@ -10,6 +11,7 @@ from psycopg import AsyncConnection
 
 from pgq_core.domain.fingerprint import fingerprint
 from pgq_core.domain.job import DeathReason
+from pgq_core.domain.rest import rest_after
 from pgq_core.maintenance.duty import Duty
 from pgq_core.maintenance.leadership import Leadership
 from pgq_core.maintenance.reaper import STATISTICS_SLOT
@@ -26,7 +28,14 @@ class Undertaker(Duty):
 
     reason: DeathReason
 
+    def __init__(self, leadership: Leadership, queries: Queries, *, interval: float) -> None:
+        super().__init__(leadership, queries, interval=interval)
+        self._rests_until = 0.0
+
     async def work(self, conn: AsyncConnection[Any]) -> None:
+        began = time.monotonic()
+        if began < self._rests_until:
+            return
         try:
             count = await self._bury(conn)
         except psycopg.errors.CheckViolation:
@@ -34,6 +43,9 @@ class Undertaker(Duty):
             count = await self._bury(conn)
         if count == BATCH:
             self.nudge()
+        else:
+            now = time.monotonic()
+            self._rests_until = now + rest_after(now - began)
 
     def take(self) -> Statement[DoomedRow]:
         """The statement that claims a batch of the doomed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from datetime import timedelta
 from random import Random
@@ -11,6 +12,7 @@ import psycopg
 from psycopg import AsyncConnection
 
 from pgq_core.domain.decision import FailureKind, decide_after_failure
+from pgq_core.domain.rest import rest_after
 from pgq_core.maintenance.duty import Duty
 from pgq_core.maintenance.leadership import Leadership
 from pgq_core.queries import Queries
@@ -32,6 +34,7 @@ class Reaper(Duty):
         super().__init__(leadership, queries, interval=interval)
         self._stale_limit = timedelta(seconds=stale_limit)
         self._random = random
+        self._rests_until = 0.0
 
     async def work(self, conn: AsyncConnection[Any]) -> None:
         try:
@@ -49,13 +52,20 @@ class Reaper(Duty):
             return [], []
         async with conn.transaction():
             lost = await self._queries.mark_lost_workers(stale_limit=self._stale_limit).fetch_all(conn)
-            statement = self._queries.lock_lost_jobs(stale_limit=self._stale_limit, limit=BATCH)
-            orphans = await statement.fetch_all(conn)
+            orphans = await self._lock_orphans(conn) if lost or time.monotonic() >= self._rests_until else []
             writes = [self._fate(orphan) for orphan in orphans]
             await self._write(conn, writes)
         for worker_id in lost:
             self._logger.warning("worker_lost", worker_id=worker_id)
         return orphans, writes
+
+    async def _lock_orphans(self, conn: AsyncConnection[Any]) -> list[OrphanRow]:
+        """Right after a worker was lost, and from time to time: the look goes through all that runs."""
+        began = time.monotonic()
+        orphans = await self._queries.lock_lost_jobs(stale_limit=self._stale_limit, limit=BATCH).fetch_all(conn)
+        now = time.monotonic()
+        self._rests_until = now if len(orphans) == BATCH else now + rest_after(now - began)
+        return orphans
 
     async def _knows_the_time(self, conn: AsyncConnection[Any]) -> bool:
         """Whether ages are real: after somebody has set the server's clock, everybody gets time to beat."""

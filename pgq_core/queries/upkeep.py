@@ -200,8 +200,9 @@ class UpkeepQueries(QueryGroup):
             "release_jobs", ReleasedRow, ids=[job_id for job_id, _ in claims], tokens=[token for _, token in claims]
         )
 
-    def list_claims(self, *, worker_id: str) -> Statement[ClaimRow]:
-        return self._statement("list_claims", ClaimRow, worker_id=worker_id)
+    def list_claims(self, *, worker_id: str, after: int) -> Statement[ClaimRow]:
+        """`after`: a claim token."""
+        return self._statement("list_claims", ClaimRow, worker_id=worker_id, after=after)
 
     def list_cancel_requests(self, *, worker_id: str, ids: Sequence[int]) -> Statement[int]:
         """Those of the worker's jobs that were asked to stop."""

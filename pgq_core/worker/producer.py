@@ -27,6 +27,7 @@ from pgq_core.worker.executor import Executor
 from pgq_core.worker.frontier import TRAIL
 from pgq_core.worker.job_log import JobLog
 from pgq_core.worker.pace import LARGEST_CLAIM
+from pgq_core.worker.roll_call import RollCall
 from pgq_core.worker.rotation import Rotation
 from pgq_core.worker.search import Search
 from pgq_core.worker.spec import ServedQueue
@@ -43,8 +44,6 @@ TOGETHER: Final = 0.2
 """Of the poll interval: what is due so soon is done in the turn that goes on, instead of waking us once more.
 
 The two things that are done once a poll are done in one turn, or else each would bring a claim of its own."""
-COUNT_EVERY: Final = 60.0
-"""Seconds between two comparisons of what we hold with what the table says we hold."""
 
 
 class Producer:
@@ -102,13 +101,12 @@ class Producer:
         """Whether that time is only the poll's, and not the one a job is due at."""
         self._promoted_at = time.monotonic()
         self._look_at = 0.0
-        self._count_at = time.monotonic() + COUNT_EVERY
-        self._unknown: set[tuple[int, int]] = set()
         self._ended_at_last_look = -1
         self._stuck_at = -1
         """`Executor.ended` when jobs were handed back since no slot became free for them."""
         self._suspects = Suspects(random)
         self._stop_requests = StopRequests(executor, completer, queries, worker_id=worker_id)
+        self._roll_call = RollCall(executor, completer, queries, worker_id=worker_id, recheck=poll)
 
     def wake(self) -> None:
         """There is room again, or something changed."""
@@ -136,7 +134,7 @@ class Producer:
             except (psycopg.Error, DatabaseUnavailable, OSError, TimeoutError) as error:
                 await self._listener.drop()
                 self._is_flagged = False
-                self._count_at = 0.0
+                self._roll_call.lost_touch()
                 self._trouble.say("claims_wait_for_database", error)
                 await self._listener.wait(self._pauses.next())
                 continue
@@ -210,6 +208,7 @@ class Producer:
     def _take_in(self, rows: list[ClaimedRow]) -> int:
         if rows:
             self._clock.set(rows[-1].claimed_at)
+            self._roll_call.answered(rows[-1].claim_token)
             self._log.claimed(rows)
             if self._is_stopping:
                 self._completer.release(rows)
@@ -269,23 +268,11 @@ class Producer:
         self._look_at = now + self._poll
         await self._stop_requests.look(conn)
         self._hand_back_stuck()
-        if now >= self._count_at:
-            await self._hand_back_unknown(conn)
+        if self._roll_call.is_due(now):
+            await self._roll_call.look(conn)
         if self._suspects.wants_to_look(now) and not self._executor.is_idle():
             statement = self._queries.has_due_suspect(queues=self._names, job_types=self._job_types)
             self._suspects.looked(is_waiting=bool(await statement.fetch_one(conn)), now=now)
-
-    async def _hand_back_unknown(self, conn: AsyncConnection[Any]) -> None:
-        """Jobs of a claim that got through while its answer did not: while we live, nobody else gives them back."""
-        claims = await self._queries.list_claims(worker_id=self._worker_id).fetch_all(conn)
-        known = self._executor.job_ids() | self._completer.job_ids()
-        unknown = {(claim.id, claim.claim_token) for claim in claims if claim.id not in known}
-        # Seen twice, since a job may be on its way between two hands at the moment of one look.
-        lost, self._unknown = unknown & self._unknown, unknown
-        if lost:
-            await self._queries.release_jobs(sorted(lost)).execute(conn)
-            self._logger.warning("claims_without_an_answer_handed_back", count=len(lost))
-        self._count_at = time.monotonic() + (self._poll if unknown else COUNT_EVERY)
 
     def _hand_back_stuck(self) -> None:
         """Jobs that wait here behind long ones, while other workers may be idle, go back."""

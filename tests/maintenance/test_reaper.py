@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from pgq_core.domain.decision import MAX_LOSSES
 from pgq_core.maintenance import Maintenance
 from tests.support.queue_database import FAULTS, QueueDatabase
@@ -143,3 +145,20 @@ async def test_more_jobs_than_a_batch_come_back(database: QueueDatabase, mainten
     stop.set()
     await task
     assert database.value("SELECT count(*) FROM job_runs WHERE outcome = 'lost'") == 1200
+
+
+async def test_a_dear_look_rests_but_a_lost_worker_is_looked_after_at_once(
+    database: QueueDatabase, maintenance: Maintenance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pgq_core.maintenance.reaper.rest_after", lambda _: 3600.0)
+    await maintenance.reaper.run_once()
+    past = running_job(database, "script", claimed="10", lease="now() - interval '1 s'")
+
+    await maintenance.reaper.run_once()
+    assert (database.job(past) or {})["status"] == "running"
+
+    worker_row(database, "silent", beat_ago=10)
+    lost = running_job(database, "silent", claimed="60")
+    await maintenance.reaper.run_once()
+    assert database.outcomes(lost) == ["lost"]
+    assert database.outcomes(past) == ["lost"]

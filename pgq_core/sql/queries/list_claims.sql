@@ -1,7 +1,9 @@
--- Everything that a live worker holds by the table's account. What it does not know of was claimed by a statement whose answer got lost.
+-- What a live worker holds by the table's account, of claims newer than a token. What it does not know of was claimed by a statement
+-- whose answer got lost. Bounded by the token, for where vacuum cannot clear the index of all that ran.
 SELECT id, claim_token
   FROM {schema}.jobs
  WHERE locked_by = %(worker_id)s
+   AND claim_token > %(after)s
    AND status = 'running'
- ORDER BY id
+ ORDER BY claim_token, id
  LIMIT 100000
