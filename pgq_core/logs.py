@@ -9,7 +9,8 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
 import orjson
@@ -23,7 +24,7 @@ LogFormat = Literal["json", "text"]
 STDERR = 2
 MAX_FIELD = 2000
 """Longest text of one field of a log line, in characters: a line stays far below what readers of pipes cut."""
-_LINES_PER_WRITE = 500
+_CHUNKS_PER_WRITE = 500
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
@@ -32,19 +33,21 @@ def configure_logs(*, format: LogFormat = "json", level: str = "info", descripto
     """Once per process: where log lines go and how they look. Answers the writer, to be closed at the end."""
     writer = LineWriter(descriptor)
     render = render_json if format == "json" else render_text
+    processors: list[structlog.typing.Processor] = [
+        structlog.processors.format_exc_info,
+        _bounded_fields,
+        structlog.processors.add_log_level,
+        _stamp,
+        _rendered_by(render),
+    ]
     structlog.configure(
-        processors=[
-            structlog.processors.format_exc_info,
-            _bounded_fields,
-            structlog.processors.add_log_level,
-            _stamp,
-            _rendered_by(render),
-        ],
+        processors=processors,
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
         logger_factory=lambda *_: _LineLogger(writer),
         cache_logger_on_first_use=False,
     )
     logging.basicConfig(handlers=[_StandardLogs()], level=_LEVELS[level], force=True)
+    _shortcut.append((tuple(processors), render, writer, _LEVELS[level] <= logging.INFO))
     return writer
 
 
@@ -52,6 +55,25 @@ def get_logger(name: str, **fields: Any) -> FilteringBoundLogger:  # noqa: ANN40
     """A logger whose lines carry `component=name` and the given fields."""
     logger: FilteringBoundLogger = structlog.get_logger(component=name, **fields)
     return logger
+
+
+_shortcut: deque[tuple[tuple[structlog.typing.Processor, ...], Callable[[EventDict], bytes], LineWriter, bool]] = deque(
+    maxlen=1
+)
+"""What `configure_logs` set up last."""
+
+
+def say_many(logger: FilteringBoundLogger, event: str, rows: Iterable[Mapping[str, object]]) -> None:
+    """What `logger.info(event, **row)` does for each row, at a fifth of its price and with one time stamp."""
+    if not _shortcut or structlog.get_config()["processors"] != list(_shortcut[0][0]):  # somebody else listens
+        for row in rows:
+            logger.info(event, **row)
+        return
+    _, render, writer, says_info = _shortcut[0]
+    if says_info:
+        bound = structlog.get_context(logger)
+        said = _stamp(logger, "", {"event": event, "level": "info"})
+        writer.write_lines([render(_bounded_fields(logger, "", {**bound, **row, **said})) for row in rows])
 
 
 def render_json(event: EventDict) -> bytes:
@@ -87,19 +109,26 @@ class LineWriter:
     def __init__(self, descriptor: int, *, capacity: int = 20_000) -> None:
         self._descriptor = descriptor
         self._capacity = capacity
-        self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._lines: queue.SimpleQueue[list[bytes] | None] = queue.SimpleQueue()
+        self._waiting = 0
+        self._counting = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._starting = threading.Lock()
         self.dropped = 0
 
     def write(self, line: bytes) -> None:
         """Never blocks and never raises."""
-        if self._lines.qsize() >= self._capacity:
-            self.dropped += 1
-            return
-        self._lines.put(line)
-        if self._thread is None:
-            self._start()
+        self.write_lines([line])
+
+    def write_lines(self, lines: list[bytes]) -> None:
+        """Many at once, which costs little more than one."""
+        with self._counting:
+            if self._waiting >= self._capacity:
+                self.dropped += len(lines)
+                return
+            self._waiting += len(lines)
+            self._lines.put(lines)
+            if self._thread is None:
+                self._start()
 
     def close(self, timeout: float = 1.0) -> None:
         """Waits, bounded, until what was written so far is out."""
@@ -109,22 +138,22 @@ class LineWriter:
             thread.join(timeout)
 
     def _start(self) -> None:
-        with self._starting:
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="pgq-lines", daemon=True)
-                self._thread.start()
+        self._thread = threading.Thread(target=self._run, name="pgq-lines", daemon=True)
+        self._thread.start()
 
     def _run(self) -> None:
-        ended = False
-        while not ended:
-            batch = [self._lines.get()]
+        has_ended = False
+        while not has_ended:
+            found = [self._lines.get()]
             with contextlib.suppress(queue.Empty):
-                while len(batch) < _LINES_PER_WRITE:
-                    batch.append(self._lines.get_nowait())
-            ended = None in batch
-            lines = [line for line in batch if line is not None]
-            if self.dropped:
+                while len(found) < _CHUNKS_PER_WRITE:
+                    found.append(self._lines.get_nowait())
+            has_ended = None in found
+            lines = [line for chunk in found if chunk is not None for line in chunk]
+            with self._counting:
+                self._waiting -= len(lines)
                 dropped, self.dropped = self.dropped, 0
+            if dropped:
                 lines.append(render_json({"event": "log_lines_dropped", "level": "warning", "count": dropped}))
             if lines:
                 self._put(b"\n".join(lines) + b"\n")

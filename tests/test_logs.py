@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 
@@ -53,3 +54,32 @@ def test_lines_for_people_let_no_control_through(control: str) -> None:
     assert control not in lines[0]
     assert " info    job_dead worker_id=w " in lines[0]
     assert ' warning "of another library"' in lines[2]
+
+
+MANY = """
+import sys
+from pgq_core.logs import configure_logs, get_logger, say_many
+
+log = configure_logs(format=sys.argv[1], level=sys.argv[2])
+logger = get_logger("pgq.test", worker_id="w")
+rows = [{"job_id": number, "note": None, "queue": "q" * 3000} for number in range(1200)]
+for row in rows:
+    logger.info("done", **row)
+say_many(logger, "done", rows)
+log.close(30)
+"""
+
+
+@pytest.mark.parametrize("form", ["json", "text"])
+def test_many_lines_at_once_are_the_lines_that_one_by_one_would_be(form: str) -> None:
+    done = subprocess.run([sys.executable, "-c", MANY, form, "info"], capture_output=True, timeout=60, check=True)
+    lines = [re.sub(r"\d\d:\d\d:\d\d\.\d+", "", line) for line in done.stderr.decode().splitlines()]
+
+    assert len(lines) == 2400
+    assert lines[:1200] == lines[1200:]
+
+
+def test_many_lines_at_once_keep_to_the_level() -> None:
+    done = subprocess.run([sys.executable, "-c", MANY, "json", "warning"], capture_output=True, timeout=60, check=True)
+
+    assert done.stderr == b""

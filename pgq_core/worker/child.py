@@ -29,17 +29,17 @@ class Child:
     def __init__(
         self,
         *,
-        on_line: Callable[[str, str], None],
+        on_lines: Callable[[str, list[str]], None],
         on_report: Callable[[Report], None],
         on_exit: Callable[[int], None],
     ) -> None:
         self._on_report = on_report
         self._on_exit = on_exit
         self._splitters = {
-            name: LineSplitter(lambda line, name=name: on_line(name, line))  # type: ignore[misc]  # a default that binds
+            name: LineSplitter(lambda lines, name=name: on_lines(name, lines))  # type: ignore[misc]  # a default that binds
             for name in ("out", "err")
         }
-        self._report_splitter = LineSplitter(self._take_report)
+        self._report_splitter = LineSplitter(self._take_reports)
         self._readers: dict[int, Callable[[bytes], None]] = {}
         self._control = -1
         self._usage: psutil.Process | None = None
@@ -129,10 +129,11 @@ class Child:
             self._loop.remove_reader(descriptor)
             del self._readers[descriptor]
 
-    def _take_report(self, line: str) -> None:
-        # A report cut short by a dying runner says nothing.
-        with contextlib.suppress(ValueError, KeyError):
-            self._on_report(Report.decode(line.encode()))
+    def _take_reports(self, lines: list[str]) -> None:
+        for line in lines:
+            # A report cut short by a dying runner says nothing.
+            with contextlib.suppress(ValueError, KeyError):
+                self._on_report(Report.decode(line.encode()))
 
     def _await_death(self) -> None:
         # Noticed without reaping where the system can: until reaped, its pid and its group cannot be anybody else's.

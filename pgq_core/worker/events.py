@@ -32,4 +32,4 @@ class KeeperEvent:
 
 
 EventSink = Callable[[KeeperEvent], None]
-OutputSink = Callable[[RunnerHandle, str, str], None]
+OutputSink = Callable[[RunnerHandle, str, list[str]], None]

@@ -161,5 +161,5 @@ class ForegroundWorker:
         if self._handle is not None:
             self._keeper.stop(self._handle, "asked to stop at once")
 
-    def _pass_on(self, _: RunnerHandle, stream: str, line: str) -> None:
-        self._outputs[stream].write(line.encode("utf-8", "replace"))
+    def _pass_on(self, _: RunnerHandle, stream: str, lines: list[str]) -> None:
+        self._outputs[stream].write_lines([line.encode("utf-8", "replace") for line in lines])

@@ -126,8 +126,8 @@ class RunnerHandle:
             encode_loops(loops),
         )
 
-    def keep_line(self, line: str) -> None:
-        self._output.append(line)
+    def keep_lines(self, lines: list[str]) -> None:
+        self._output.extend(lines)
 
     def end(self, ended: RunnerExit) -> None:
         self.counters()

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from pgq_core.logs import get_logger
+from pgq_core.logs import get_logger, say_many
 from pgq_core.queries.claims import BuriedJob, ClaimedRow, FinishedJob, RescheduledJob, RescheduledRow
 from pgq_core.queries.upkeep import ReleasedRow
 from pgq_core.worker.attempt import Attempt
@@ -48,8 +48,9 @@ class JobLog:
         """The same for many at once that said nothing."""
         said = attempts if self._keep_all else attempts[: max(LINES_PER_SECOND - self._lines, 0)]
         self._lines += len(attempts)
-        for attempt in said:
-            self._logger.info("job_succeeded", **_facts(attempt.row), duration_ms=_duration(attempt), note=None)
+        if said:
+            facts = ({**_facts(attempt.row), "duration_ms": _duration(attempt)} for attempt in said)
+            say_many(self._logger, "job_succeeded", facts)
         if len(said) < len(attempts):
             self._unsaid.update([attempt.row.queue for attempt in attempts[len(said) :]])
 

@@ -192,7 +192,7 @@ class Keeper:
     def _spawn(self, handle: RunnerHandle) -> None:
         spec = handle.spec
         handle.child = Child(
-            on_line=lambda stream, line: self._take_line(handle, stream, line),
+            on_lines=lambda stream, lines: self._take_lines(handle, stream, lines),
             on_report=lambda report: self._take_report(handle, report),
             on_exit=lambda code: self._see_end(handle, code),
         )
@@ -214,10 +214,10 @@ class Keeper:
 
     # What runners say
 
-    def _take_line(self, handle: RunnerHandle, stream: str, line: str) -> None:
-        handle.keep_line(line)
+    def _take_lines(self, handle: RunnerHandle, stream: str, lines: list[str]) -> None:
+        handle.keep_lines(lines)
         if self._on_output is not None:
-            self._on_output(handle, stream, line)
+            self._on_output(handle, stream, lines)
 
     def _take_report(self, handle: RunnerHandle, report: Report) -> None:
         match report.kind:

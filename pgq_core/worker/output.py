@@ -10,12 +10,15 @@ from typing import Final
 MAX_LINE: Final = 16 * 1024
 READ_SIZE: Final = 65536
 LINES_PER_SECOND: Final = 5000
+_LONGEST_NOTE: Final = 64
+"""Bytes of the note on a line that was cut."""
 
 
 class LineSplitter:
     """Cuts a stream into lines of bounded length and bounded number; what is left out is counted and said."""
 
-    def __init__(self, emit: Callable[[str], None], *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, emit: Callable[[list[str]], None], *, clock: Callable[[], float] = time.monotonic) -> None:
+        """`emit` is given the lines that one piece of the stream has ended, never none."""
         self._emit = emit
         self._clock = clock
         self._partial = b""
@@ -27,13 +30,16 @@ class LineSplitter:
     def feed(self, data: bytes) -> None:
         first, *rest = data.split(b"\n")
         self._grow(first)
-        for piece in rest:
-            self._end_line()
-            self._grow(piece)
+        if rest:
+            lines = self._allowed([self._whole(), *rest[:-1]])
+            self._partial, self._cut = b"", 0
+            self._grow(rest[-1])
+            if lines:
+                self._emit(lines)
 
     def close(self) -> None:
         if self._partial or self._cut:
-            self._end_line()
+            self.feed(b"\n")
         self._say_dropped()
 
     def _grow(self, piece: bytes) -> None:
@@ -41,27 +47,29 @@ class LineSplitter:
         self._partial += piece[:room]
         self._cut += max(len(piece) - room, 0)
 
-    def _end_line(self) -> None:
-        line, cut = self._partial, self._cut
-        self._partial, self._cut = b"", 0
-        if not self._has_budget():
-            self._dropped += 1
-            return
-        text = line.decode("utf-8", "replace").rstrip("\r")
-        self._emit(f"{text} … [{cut} bytes cut]" if cut else text)
+    def _whole(self) -> bytes:
+        return self._partial + f" … [{self._cut} bytes cut]".encode() if self._cut else self._partial
 
-    def _has_budget(self) -> bool:
+    def _allowed(self, lines: list[bytes]) -> list[str]:
         second = int(self._clock())
         if second != self._second:
             self._second, self._budget = second, LINES_PER_SECOND
             self._say_dropped()
-        self._budget -= 1
-        return self._budget >= 0
+        allowed = lines[: self._budget]
+        self._budget -= len(allowed)
+        self._dropped += len(lines) - len(allowed)
+        return [_text(line) for line in allowed]
 
     def _say_dropped(self) -> None:
         if self._dropped:
             dropped, self._dropped = self._dropped, 0
-            self._emit(f"[{dropped} lines were dropped: more than {LINES_PER_SECOND} in a second]")
+            self._emit([f"[{dropped} lines were dropped: more than {LINES_PER_SECOND} in a second]"])
+
+
+def _text(line: bytes) -> str:
+    if len(line) > MAX_LINE + _LONGEST_NOTE:
+        line = line[:MAX_LINE] + f" … [{len(line) - MAX_LINE} bytes cut]".encode()
+    return line.decode("utf-8", "replace").rstrip("\r")
 
 
 def read_available(descriptor: int, limit: int = READ_SIZE) -> bytes | None:

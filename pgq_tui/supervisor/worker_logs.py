@@ -24,11 +24,12 @@ class WorkerLogs:
         self._logs: dict[str, WorkerLog] = {}
         self._timer: asyncio.TimerHandle | None = None
 
-    def on_output(self, handle: RunnerHandle, _stream: str, line: str) -> None:
+    def on_output(self, handle: RunnerHandle, _stream: str, lines: list[str]) -> None:
         log = self._logs.get(handle.worker_id)
         if log is None:
             log = self._logs[handle.worker_id] = WorkerLog(self._directory / f"{handle.worker_id}.log")
-        log.append(line)
+        for line in lines:
+            log.append(line)
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(FLUSH_AFTER, self._flush)
 

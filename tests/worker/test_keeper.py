@@ -37,7 +37,7 @@ class Watched:
             settings,
             host="testhost",
             on_event=self.events.append,
-            on_output=lambda handle, stream, line: self.lines.append((stream, line)),
+            on_output=lambda handle, stream, lines: self.lines.extend((stream, line) for line in lines),
         )
 
     def kinds(self, handle: RunnerHandle) -> list[KeeperEventKind]:

@@ -146,7 +146,7 @@ def test_exit_code_of_a_job_is_not_taken_for_the_runners_own(code: RunnerExitCod
 
 def test_lines_are_cut_decoded_and_counted() -> None:
     lines: list[str] = []
-    splitter = LineSplitter(lines.append, clock=lambda: 0.0)
+    splitter = LineSplitter(lines.extend, clock=lambda: 0.0)
 
     for chunk in (b"one\ntw", b"o\r\n\xff\x80 caf\xc3", b"\xa9\n", b"x" * (MAX_LINE + 10), b"yy\nlast"):
         splitter.feed(chunk)
@@ -160,7 +160,7 @@ def test_lines_are_cut_decoded_and_counted() -> None:
 def test_flood_of_lines_is_dropped_and_said() -> None:
     now = [0.0]
     lines: list[str] = []
-    splitter = LineSplitter(lines.append, clock=lambda: now[0])
+    splitter = LineSplitter(lines.extend, clock=lambda: now[0])
 
     splitter.feed(b"line\n" * (LINES_PER_SECOND + 40))
     now[0] = 1.0
