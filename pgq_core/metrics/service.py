@@ -24,6 +24,8 @@ from pgq_core.service import PeriodicService
 INTERVAL: Final = 5.0
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _STATEMENT_TIMEOUT: Final = 10.0
+_SILENT_AFTER: Final = 4
+"""Intervals without a reading after which the database counts as away."""
 
 
 class MetricsService(PeriodicService):
@@ -51,7 +53,7 @@ class MetricsService(PeriodicService):
     async def run_once(self) -> None:
         try:
             self._reading = await self._reader.read(await self._connection())
-        except Exception:
+        except BaseException:  # also given up for having taken too long
             self._failures += 1
             self._is_up = False
             await self.stopped()  # whatever state the connection is in, the next turn takes another
@@ -68,8 +70,10 @@ class MetricsService(PeriodicService):
         return generate_latest(self.registry)
 
     def current_families(self) -> Iterator[Metric]:
-        reading = self._reading
-        yield from health_families(reading, now=time.monotonic(), failures=self._failures, is_up=self._is_up)
+        reading, now = self._reading, time.monotonic()
+        # A database that has fallen silent lets the next reading wait, long before that fails.
+        is_up = self._is_up and reading is not None and now - reading.read_at < _SILENT_AFTER * self.interval
+        yield from health_families(reading, now=now, failures=self._failures, is_up=is_up)
         if reading is not None:
             yield from families(reading)
 

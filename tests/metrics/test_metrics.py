@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 
@@ -291,6 +292,28 @@ async def test_a_scrape_never_waits_and_says_how_old_it_is(dsn: str, database: Q
     assert value(found, "metrics_age_seconds") > 0
     assert value(found, "jobs_processed_total", queue="mails", result="succeeded") == 1
     network.mend()
+    await service.run_once()
+    assert value(samples(service.exposition()), "database_up") == 1
+    await service.stopped()
+    await network.close()
+
+
+async def test_a_silent_database_counts_as_away_while_a_reading_waits_for_it(dsn: str) -> None:
+    network = Network(dsn)
+    await network.open()
+    service = service_on(network.address, interval=0.05)
+    await service.run_once()
+    network.swallow()
+    waiting = asyncio.create_task(service.run_once())
+
+    await eventually_async(lambda: value(samples(service.exposition()), "database_up") == 0)
+    assert not waiting.done()
+    waiting.cancel()  # as a turn that takes too long is given up
+    await asyncio.wait({waiting})
+
+    assert value(samples(service.exposition()), "metrics_refresh_failures_total") == 1
+    network.mend()
+    service.interval = 60.0
     await service.run_once()
     assert value(samples(service.exposition()), "database_up") == 1
     await service.stopped()
