@@ -161,7 +161,8 @@ def test_swallowed_packets_lose_nothing_and_run_nothing_twice(
             back_after=back,
             lost_runs=arena.database.value("SELECT count(*) FROM job_runs WHERE outcome = 'lost'"),
         )
-        assert back <= 15
+        # Ten seconds of it are the limit of a call that was asked just before; then workers start anew.
+        assert back <= form.bound(15)
         assert charged(arena) == 0
         assert len(other.running()) == 1
 
