@@ -11,9 +11,12 @@ import pytest
 
 import pgq_core
 import pgq_tui
+from pgq_core import bounded
+from pgq_core.job_queue import connections
 from pgq_core.maintenance import leadership
 from pgq_core.service import PeriodicService
 from pgq_core.worker import announcement, completer, desk, orphan, producer, runner
+from pgq_tui.backend import lane
 from pgq_tui.supervisor import question, reconciler, supervisor
 
 ROOT = Path(__file__).parents[2]
@@ -29,6 +32,14 @@ QUEUES = {
     "pgq_core/worker/threads.py": "jobs in hand",
 }
 """Queues without a `maxlen`, and what bounds them."""
+WITHOUT_A_LIMIT = {
+    "pgq_core/bench/server.py": "a benchmark's own statements over millions of rows, before the eyes of who started it",
+    "pgq_core/worker/transactional.py": "a handler's own statements, which the time limit of its job ends",
+}
+"""Plain connections whose calls are waited for as long as they take."""
+OPENED_BARE = {
+    "pgq_core/embedded/server.py": "asks nothing of the server, whose opening has a limit of its own",
+}
 RUN_TO_THEIR_END = {"pgq_core/bench", "pgq_core/cli", "pgq_tui/demo", "pgq_tui/pictures"}
 """Commands that may use asyncio.run: whoever waits for them sees them, and ends them by Ctrl-C."""
 
@@ -70,9 +81,26 @@ def test_each_loop_gives_a_silent_turn_up() -> None:
     assert all(0 < seconds <= PeriodicService.longest_turn for seconds in given.values())
 
 
+def test_each_plain_call_of_the_database_gives_a_silent_server_up() -> None:
+    """Nobody can break such a call off from outside."""
+    unlimited, bare = set(), set()
+    for path, tree in sources():
+        for name, call in calls(tree):
+            if name == "connect_sync" and any(ast.unparse(word) == "answer_within=0" for word in call.keywords):
+                unlimited.add(path)
+            if name == "connect" and ast.unparse(call.func) in {"psycopg.connect", "Connection.connect"}:
+                bare.add(path)
+
+    assert sorted(unlimited) == sorted(WITHOUT_A_LIMIT)
+    assert sorted(bare) == sorted(OPENED_BARE)
+
+
 @pytest.mark.parametrize(
     ("limit", "longest"),
     [
+        (bounded.ANSWER_WITHIN, 60),
+        (connections.SILENCE, 5),
+        (lane.SILENCE, 5),
         (producer.CALL_LIMIT, 60),
         (completer.CALL_LIMIT, 60),
         (desk.CALL_LIMIT, 10),
