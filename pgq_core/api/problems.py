@@ -31,6 +31,14 @@ MEDIA_TYPE: Final = "application/problem+json"
 RETRY_AFTER: Final = 1
 """Seconds. Short: what is asked for again finds the database as soon as it is back."""
 
+_MISSING: Final = (
+    psycopg.errors.InvalidSchemaName,
+    psycopg.errors.UndefinedTable,
+    psycopg.errors.UndefinedColumn,
+    psycopg.errors.UndefinedFunction,
+)
+"""What statements meet where the tables are not there, or not yet those of this version."""
+
 _FIELDS = {"not_before": "scheduled_at"}
 """Names of the library that have another name over HTTP."""
 
@@ -113,6 +121,10 @@ def unavailable(detail: str) -> ProblemError:
     return ProblemError(503, "unavailable", detail, headers=headers)
 
 
+def misfit() -> ProblemError:
+    return unavailable("the database's schema does not fit this server: run pgq-core migrate, then try again")
+
+
 def not_found(detail: str) -> ProblemError:
     return ProblemError(404, "not-found", detail)
 
@@ -123,6 +135,8 @@ def refused(detail: str) -> ProblemError:
 
 def problem_of(error: Exception) -> ProblemError | None:
     """The answer for an error of ours or of the driver; None for one that is a fault of ours."""
+    if isinstance(error, _MISSING):
+        return misfit()
     if isinstance(error, psycopg.Error):
         known = translated(error)
         return problem_of(known) if not isinstance(known, psycopg.Error) else None
@@ -163,7 +177,7 @@ def _problem_of_the_place(error: Exception) -> ProblemError | None:
         case MissingRights():
             return ProblemError(403, "missing-rights", f"the database role of this server may not do that: {error}")
         case SchemaError():
-            return unavailable("the database's schema does not fit this server: run pgq-core migrate, then try again")
+            return misfit()
         case QueueClosed():
             return unavailable("this server is stopping; try again")
         case ReadOnlyRefused():
