@@ -58,7 +58,7 @@ class FakeBackend:
         return call
 
 
-def console(backend: FakeBackend, *, glyphs: Glyphs = UNICODE, interval: float = 0.5, **session: Any) -> PgqApp:
+def console(backend: FakeBackend, *, glyphs: Glyphs = UNICODE, interval: float = 1.0, **session: Any) -> PgqApp:
     """The app as the command line would make it, with a short interval."""
     return PgqApp(Session(backend, interval=interval, **session), theme="pgq-dark", glyphs=glyphs)
 

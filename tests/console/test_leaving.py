@@ -45,7 +45,7 @@ class Host:
 
 
 def console_with(host: Host) -> PgqApp:
-    return PgqApp(Session(FakeBackend(), interval=0.1), bring_up=host.bring_up, theme="pgq-dark")
+    return PgqApp(Session(FakeBackend(), interval=1.0), bring_up=host.bring_up, theme="pgq-dark")
 
 
 async def asked(pilot: Pilot[Any]) -> None:
@@ -145,7 +145,7 @@ async def test_a_supervisor_that_is_just_being_started_is_asked_about_too(monkey
         await is_up.wait()
         return await host.bring_up()
 
-    app = PgqApp(Session(FakeBackend(), interval=0.1), bring_up=bring_up, theme="pgq-dark")
+    app = PgqApp(Session(FakeBackend(), interval=1.0), bring_up=bring_up, theme="pgq-dark")
 
     async with app.run_test(size=SIZE) as pilot:
         await shows(pilot, "✓ live")
@@ -160,7 +160,7 @@ async def test_a_supervisor_that_does_not_come_up_holds_nobody_up(monkeypatch: p
         return None
 
     monkeypatch.setattr("pgq_tui.app.LONGEST_WAIT_TO_LEAVE", 0.05)
-    app = PgqApp(Session(FakeBackend(), interval=0.1), bring_up=bring_up, theme="pgq-dark")
+    app = PgqApp(Session(FakeBackend(), interval=1.0), bring_up=bring_up, theme="pgq-dark")
 
     async with app.run_test(size=SIZE) as pilot:
         await shows(pilot, "✓ live")
@@ -181,7 +181,7 @@ async def test_a_database_that_is_away_is_waited_for_before_workers_are_brought_
             raise DatabaseUnavailable("connection refused")
         return await host.bring_up()
 
-    app = PgqApp(Session(FakeBackend(), interval=0.1), bring_up=bring_up, theme="pgq-dark")
+    app = PgqApp(Session(FakeBackend(), interval=1.0), bring_up=bring_up, theme="pgq-dark")
 
     async with app.run_test(size=SIZE) as pilot:
         await settle(pilot, until=lambda: tries == 3)
@@ -193,7 +193,7 @@ async def test_a_pools_file_with_a_fault_is_said_and_the_console_goes_on() -> No
     async def bring_up() -> LocalWorkers | None:
         raise InvalidSettings("/etc/pools.toml: pools.mail: [app] is missing")
 
-    app = PgqApp(Session(FakeBackend(), interval=0.1), bring_up=bring_up, theme="pgq-dark")
+    app = PgqApp(Session(FakeBackend(), interval=1.0), bring_up=bring_up, theme="pgq-dark")
 
     async with app.run_test(size=SIZE) as pilot:
         await shows(pilot, "pools.mail: [app] is missing", "✓ live")

@@ -83,8 +83,8 @@ def enqueue(actor: Actor, key: str | None = None) -> str:
 @verb("schedule")
 def schedule(actor: Actor) -> str:
     """A job that is due already, but that nobody has promoted yet."""
-    (row,) = rows(actor, "SELECT enqueue('t', queue => 'q', not_before => clock_timestamp() + interval '10 ms') AS id")
-    actor.conn.execute("SELECT pg_sleep(0.02)")
+    (row,) = rows(actor, "SELECT enqueue('t', queue => 'q', not_before => clock_timestamp() + interval '250 ms') AS id")
+    actor.conn.execute("SELECT pg_sleep(0.3)")
     return str(row["id"])
 
 

@@ -50,7 +50,10 @@ def test_every_pool_has_its_own_grace(host: Host) -> None:
     ]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGTERM, *(pytest.param(other, marks=pytest.mark.slow) for other in (signal.SIGHUP, signal.SIGINT))],
+)
 def test_a_signal_drains_all_workers(host: Host, number: signal.Signals) -> None:
     supervisor = host.supervise(pool(wanted=2), grace=20.0)
     pids = [row["pid"] for row in host.until_running(2)]

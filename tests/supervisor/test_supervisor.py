@@ -81,6 +81,7 @@ def test_limits_of_the_host_hold_whatever_the_table_says(host: Host) -> None:
     assert len(host.workers("starting", "running", "draining")) == 2
 
 
+@pytest.mark.slow
 def test_an_operators_number_survives_a_new_supervisor(host: Host) -> None:
     first = host.supervise(pool(wanted=1))
     host.until_running(1)
@@ -153,6 +154,7 @@ def test_a_pool_given_up_in_the_middle_of_its_pause_stays_given_up(host: Host) -
     assert host.rows("SELECT count(*) AS n FROM workers") == started
 
 
+@pytest.mark.slow
 def test_a_directory_that_is_missing_is_a_crash_loop_too(host: Host, tmp_path: Path) -> None:
     host.supervise(pool(wanted=1, cwd=tmp_path / "missing"))
 
@@ -173,6 +175,7 @@ def test_a_pool_that_the_host_does_not_define_is_refused(host: Host) -> None:
     assert [worker["pool"] for worker in host.workers("starting", "running")] == ["web"]
 
 
+@pytest.mark.slow
 def test_a_worker_that_an_operator_restarts_is_replaced(host: Host) -> None:
     host.supervise(pool(wanted=1))
     first = host.until_running(1)[0]
@@ -186,6 +189,7 @@ def test_a_worker_that_an_operator_restarts_is_replaced(host: Host) -> None:
     assert (host.pool_row()["restarts"], host.pool_row()["wanted"]) == (0, 1)
 
 
+@pytest.mark.slow
 def test_a_worker_that_somebody_terminates_by_hand_is_replaced_without_blame(host: Host) -> None:
     host.supervise(pool(wanted=1))
     first = host.until_running(1)[0]
@@ -197,7 +201,7 @@ def test_a_worker_that_somebody_terminates_by_hand_is_replaced_without_blame(hos
     assert (host.pool_row()["restarts"], host.pool_row()["wanted"], host.pool_row()["state"]) == (0, 1, "ok")
 
 
-@pytest.mark.parametrize("wish", ["drain", "stop"])
+@pytest.mark.parametrize("wish", ["drain", pytest.param("stop", marks=pytest.mark.slow)])
 def test_a_worker_that_an_operator_sends_away_is_not_replaced(host: Host, wish: str) -> None:
     host.supervise(pool(wanted=2))
     sent_away, left = host.until_running(2)
@@ -214,6 +218,7 @@ def test_a_worker_that_an_operator_sends_away_is_not_replaced(host: Host, wish: 
     assert ended == [{"state": "stopped"}]
 
 
+@pytest.mark.slow
 def test_a_pool_at_its_minimum_replaces_a_worker_that_was_sent_away(host: Host) -> None:
     host.supervise(pool(wanted=1, minimum=1))
     first = host.until_running(1)[0]["id"]
@@ -261,6 +266,7 @@ def test_a_second_supervisor_of_a_host_is_refused(host: Host) -> None:
     host.until_running(1)
 
 
+@pytest.mark.slow
 def test_another_machine_with_the_same_host_name_is_refused_by_the_database(host: Host, tmp_path: Path) -> None:
     first = host.supervise(pool(wanted=1))
     host.state_dir = tmp_path / "another machine"
@@ -280,6 +286,7 @@ def test_a_supervisor_that_lost_its_host_drains_its_workers_and_leaves(host: Hos
     assert host.rows("SELECT supervisor_id FROM supervisors") == [{"supervisor_id": "somebody else"}]
 
 
+@pytest.mark.slow
 def test_a_lease_that_somebody_deleted_is_taken_again(host: Host) -> None:
     supervisor = host.supervise(pool(wanted=1))
     worker = host.until_running(1)[0]["id"]

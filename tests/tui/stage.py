@@ -80,10 +80,12 @@ def screen_text(app: App[object]) -> str:
 async def settle(pilot: Pilot[object], *, until: Callable[[], bool] = lambda: True) -> None:
     """Let all messages be handled; go on until the condition holds, on a busy machine as well."""
     deadline = time.monotonic() + PATIENCE
+    rest = 0.03
     while True:
         await pilot.pause()
         if until():
             return
         if time.monotonic() > deadline:
             raise AssertionError("the app did not come to rest in the wanted state")
-        await pilot.pause(0.03)
+        await pilot.pause(rest)
+        rest = min(2 * rest, 0.2)  # a look may draw the whole screen

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.system
 @pytest.fixture
 def settings(database: QueueDatabase) -> Settings:
     return load_settings(
-        dsn=database.dsn, heartbeat=0.1, stale_limit=1, reaper_interval=0.1, poll=0.1, grace=3, db_schema="pgq_core"
+        dsn=database.dsn, heartbeat=0.1, stale_limit=60, reaper_interval=0.1, poll=0.1, grace=3, db_schema="pgq_core"
     )
 
 
@@ -102,7 +102,9 @@ async def test_runner_is_registered_beaten_for_and_recorded_at_its_end(
     assert announced["model"]["properties"].keys() == {"customer", "total"}
 
 
-@pytest.mark.parametrize("wanted", ["drain", "restart", "stop"])
+@pytest.mark.parametrize(
+    "wanted", ["drain", *(pytest.param(word, marks=pytest.mark.slow) for word in ("restart", "stop"))]
+)
 async def test_operator_reaches_one_worker_through_its_row(
     database: QueueDatabase, watched: Watched, wanted: str
 ) -> None:

@@ -193,7 +193,7 @@ def test_runner_whose_keeper_is_killed_finishes_its_job_and_leaves(database: Que
     ("job_type", "data", "error"),
     [
         ("kill", {"signal": "SIGSEGV"}, "worker died: SIGSEGV"),
-        ("kill", {"signal": "SIGKILL"}, "worker died: SIGKILL"),
+        pytest.param("kill", {"signal": "SIGKILL"}, "worker died: SIGKILL", marks=pytest.mark.slow),
         ("exit", {"code": 0}, "worker died: exit code 0"),
     ],
 )

@@ -13,7 +13,16 @@ from tests.support.worker_process import Workers
 pytestmark = pytest.mark.system
 
 
-@pytest.mark.parametrize("job_type", ["fork", "fork_async", "multiprocess", "close_streams", "change_process"])
+@pytest.mark.parametrize(
+    "job_type",
+    [
+        "fork",
+        pytest.param("fork_async", marks=pytest.mark.slow),
+        "multiprocess",
+        "close_streams",
+        "change_process",
+    ],
+)
 def test_jobs_after_one_that_misbehaves_run_as_ever_and_the_worker_stops_in_time(
     database: QueueDatabase, workers: Workers, job_type: str
 ) -> None:

@@ -18,7 +18,7 @@ from tests.worker.conftest import open_database
 
 pytestmark = pytest.mark.system
 
-PATIENT = {"heartbeat": 0.5, "stale_limit": 10, "reaper_interval": 0.5}
+PATIENT = {"heartbeat": 0.5, "stale_limit": 60, "reaper_interval": 0.5}
 
 
 @pytest.fixture
