@@ -233,6 +233,7 @@ def _working(server_dsn: str, prefix: str) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_dsn_of_the_environment_is_left_alone(server_dsn: str) -> None:
     """Somebody's production database is not where a benchmark goes by itself."""
     done = subprocess.run(

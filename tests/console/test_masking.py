@@ -69,7 +69,7 @@ def telltale_shop() -> Shop:
 
 
 def masked_console() -> PgqApp:
-    session = Session(MaskedBackend(Telltale(), Mask()), interval=0.5)
+    session = Session(MaskedBackend(Telltale(), Mask()), interval=5.0)
     return PgqApp(session, theme="pgq-dark", glyphs=UNICODE)
 
 

@@ -69,7 +69,7 @@ def none_is_left(processes: list[psutil.Process]) -> bool:
     return not any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in processes)
 
 
-def test_every_screen_has_life(demo: DemoSession) -> None:
+def test_every_screen_has_life_and_leaving_stops_all_that_was_started(demo: DemoSession, demo_home: Path) -> None:
     charted = rows(demo.dsn, "SELECT min(bucket) < now() - interval '5 minutes' FROM pgq_core.job_stats")
     assert charted == [(True,)]
 
@@ -92,8 +92,6 @@ def test_every_screen_has_life(demo: DemoSession) -> None:
     letters = rows(demo.dsn, "SELECT DISTINCT job_type FROM pgq_core.dead_letter_jobs")
     assert ("sync_to_warehouse",) in letters
 
-
-def test_leaving_stops_all_it_started(demo: DemoSession, demo_home: Path) -> None:
     eventually(lambda: len(rows(demo.dsn, "SELECT 1 FROM pgq_core.workers WHERE state = 'running'")) == 5, PATIENCE)
     processes = processes_of(demo_home, *demo.child_pids)
     assert len(processes) > 8

@@ -62,7 +62,7 @@ def test_each_of_ten_thousand_jobs_is_executed_once(database: QueueDatabase, wor
 def test_deploys_cost_no_attempts(database: QueueDatabase, workers: Workers) -> None:
     job_id = database.put("sleep_async", {"seconds": 2}, max_attempts=1)
 
-    for _ in range(3):
+    for _ in range(2):
         worker = workers.start(grace=0.1)
         eventually(lambda: database.value("SELECT count(*) FROM jobs WHERE status = 'running'") == 1, timeout=30)
         assert worker.stop() == 0
@@ -72,8 +72,8 @@ def test_deploys_cost_no_attempts(database: QueueDatabase, workers: Workers) -> 
     workers.start()
 
     eventually(lambda: database.job(job_id) is None, timeout=30)
-    assert database.outcomes(job_id) == ["released", "released", "released", "succeeded"]
-    assert [run["attempt"] for run in database.runs(job_id)] == [1, 1, 1, 1]
+    assert database.outcomes(job_id) == ["released", "released", "succeeded"]
+    assert [run["attempt"] for run in database.runs(job_id)] == [1, 1, 1]
 
 
 @pytest.mark.slow
