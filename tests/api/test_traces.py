@@ -38,3 +38,14 @@ def test_a_header_that_is_no_trace_context_counts_as_absent(
     client: httpx.Client, database: QueueDatabase, headers: dict[str, str]
 ) -> None:
     assert stored(client, database, headers) is None
+
+
+@pytest.mark.parametrize("state", [b"vendor=\xe9", b"vendor=1\tx", b"v=" + b"1" * 600, b""])
+def test_a_trace_state_that_is_none_is_left_out(client: httpx.Client, database: QueueDatabase, state: bytes) -> None:
+    headers = [(b"traceparent", PARENT.encode()), (b"tracestate", state)]
+
+    answer = client.post("/jobs", json={"type": "a"}, headers=headers)
+
+    assert answer.status_code == 201
+    kept = database.value("SELECT trace_context FROM jobs WHERE id = %s", answer.json()["id"])
+    assert kept == {"traceparent": PARENT}

@@ -115,9 +115,8 @@ def _trace_of(request: Request) -> dict[str, str] | None:
     if not _TRACEPARENT.fullmatch(parent):
         return None  # as the standard wants it: what cannot be read counts as absent
     state = request.headers.get("tracestate", "")
-    return (
-        {"traceparent": parent, "tracestate": state} if 0 < len(state) <= _MAX_TRACESTATE else {"traceparent": parent}
-    )
+    is_sound = 0 < len(state) <= _MAX_TRACESTATE and state.isascii() and state.isprintable()
+    return {"traceparent": parent, "tracestate": state} if is_sound else {"traceparent": parent}
 
 
 async def _found(context: ApiContext, job_id: int) -> JobReport:
