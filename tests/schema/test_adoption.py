@@ -344,6 +344,7 @@ def test_views_and_grants_of_others_survive(old: Session, empty_dsn: str) -> Non
     assert value(old, "SELECT has_table_privilege('public', 'jobs', 'SELECT')")
 
 
+@pytest.mark.slow
 @pytest.mark.system
 def test_two_hundred_thousand_runs_are_adopted_in_one_go(empty_dsn: str) -> None:
     with session(empty_dsn) as conn:

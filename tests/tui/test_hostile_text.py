@@ -58,7 +58,7 @@ from tests.tui.stage import HOSTILE, SIZES, Stage, screen_lines, screen_text, se
 
 NOW = datetime(2026, 3, 5, 12, 4, 31, tzinfo=UTC)
 LITERAL = [text for text in HOSTILE if text.isascii() and text.isprintable() and 0 < len(text) < 40]
-PROFILES = [(size, UNICODE) for size in SIZES] + [(SIZES[0], ASCII)]
+PROFILES = [(SIZES[0], UNICODE), pytest.param(SIZES[1], UNICODE, marks=pytest.mark.slow), (SIZES[0], ASCII)]
 
 
 def assert_harmless(app: Stage) -> None:
