@@ -52,7 +52,7 @@ def test_every_pool_has_its_own_grace(host: Host) -> None:
 
 @pytest.mark.parametrize(
     "number",
-    [signal.SIGTERM, *(pytest.param(other, marks=pytest.mark.slow) for other in (signal.SIGHUP, signal.SIGINT))],
+    [signal.SIGHUP, *(pytest.param(other, marks=pytest.mark.slow) for other in (signal.SIGTERM, signal.SIGINT))],
 )
 def test_a_signal_drains_all_workers(host: Host, number: signal.Signals) -> None:
     supervisor = host.supervise(pool(wanted=2), grace=20.0)
