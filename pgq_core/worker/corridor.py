@@ -113,6 +113,7 @@ class Corridor:
             burst=orders.burst,
             random=random,
             on_turn=lambda: marks.turned(Turn.CLAIM),
+            on_sweep=lambda at: marks.rests(Turn.SWEEP) if at is None else marks.turned_at(Turn.SWEEP, at),
         )
         self.announcer = Announcer(self.completer, queries, registry, marks, worker_id=orders.worker_id)
         self._tasks: list[asyncio.Task[None]] = []

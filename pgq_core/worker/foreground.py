@@ -13,7 +13,7 @@ from pgq_core.database import connect_sync
 from pgq_core.errors import DatabaseUnavailable, InvalidSettings, PgqError, SchemaError
 from pgq_core.logs import LineWriter, configure_logs, get_logger
 from pgq_core.migrate import check_schema
-from pgq_core.service import Pauses, Service, loops_of, run_and_leave, wait_for_any
+from pgq_core.service import Pauses, Service, loops_of, run_and_leave, unless, wait_for_any
 from pgq_core.worker.backoff import RestartBackoff
 from pgq_core.worker.exits import ExitKind, RunnerExit
 from pgq_core.worker.handle import RunnerHandle
@@ -121,7 +121,7 @@ class ForegroundWorker:
         pauses = Pauses()
         while not self._stop.is_set():
             try:
-                return await self._keeper.start_runner(self._options.spec)
+                return await unless(self._stop, self._keeper.start_runner(self._options.spec))
             except DatabaseUnavailable:
                 await wait_for_any(self._stop, timeout=pauses.next())
         return None

@@ -32,6 +32,7 @@ class Turn(IntEnum):
     TEND = 6
     WATCHDOG = 7
     ANNOUNCE = 8
+    SWEEP = 9
 
 
 UNWRITTEN_ROOM: Final = 2048
@@ -85,6 +86,10 @@ class Marks:
     def turned(self, loop: Turn) -> None:
         """That loop has just made a good turn."""
         self._header[loop] = time.monotonic_ns()
+
+    def turned_at(self, loop: Turn, moment: float) -> None:
+        """The same, at a moment of the machine's steady clock."""
+        self._header[loop] = int(moment * 1e9)
 
     def rests(self, loop: Turn) -> None:
         """That loop has nothing to do, and will be woken: no turn is owed."""

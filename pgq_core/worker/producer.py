@@ -65,9 +65,16 @@ class Producer:
         burst: bool,
         random: Random,
         on_turn: Callable[[], None],
+        on_sweep: Callable[[float | None], None],
     ) -> None:
-        """`on_turn`: after each good turn of the loop."""
+        """`on_turn`: after each good turn of the loop.
+
+        `on_sweep`: now and then, with the moment since which no queue was swept whole; None where no sweep is owed.
+        """
         self._on_turn = on_turn
+        self._on_sweep = on_sweep
+        self._has_claimed = False
+        """Since the last look around."""
         self._listener = listener
         self._queries = queries
         self._executor = executor
@@ -76,11 +83,10 @@ class Producer:
         self._log = log
         self._worker_id = worker_id
         self._rotation = Rotation(queues)
-        self._names = [queue.name for queue in queues]
         self._job_types = list(job_types)
         self._searches = {
             name: Search(name, queries, clock, worker_id=worker_id, job_types=job_types, is_thorough=burst)
-            for name in self._names
+            for name in (queue.name for queue in queues)
         }
         self._poll = poll
         self._burst = burst
@@ -194,6 +200,7 @@ class Producer:
 
     async def _claim(self, conn: AsyncConnection[Any], wanted: int) -> float:
         found = 0
+        self._has_claimed = True
         for queue in self._rotation.order():
             found += self._take_in(await self._searches[queue].claim(conn, wanted - found))
             if found >= wanted or self._is_stopping:
@@ -256,7 +263,7 @@ class Producer:
 
     async def _claim_suspect(self, conn: AsyncConnection[Any]) -> float:
         statement = self._queries.claim_suspect_job(
-            queues=self._names, worker_id=self._worker_id, job_types=self._job_types
+            queues=list(self._searches), worker_id=self._worker_id, job_types=self._job_types
         )
         rows = await statement.fetch_all(conn)
         self._suspects.claimed(is_found=bool(rows), now=time.monotonic())
@@ -266,12 +273,14 @@ class Producer:
 
     async def _look_around(self, conn: AsyncConnection[Any], now: float) -> None:
         self._look_at = now + self._poll
+        self._on_sweep(min(search.sweep.looked_at for search in self._searches.values()) if self._has_claimed else None)
+        self._has_claimed = False
         await self._stop_requests.look(conn)
         self._hand_back_stuck()
         if self._roll_call.is_due(now):
             await self._roll_call.look(conn)
         if self._suspects.wants_to_look(now) and not self._executor.is_idle():
-            statement = self._queries.has_due_suspect(queues=self._names, job_types=self._job_types)
+            statement = self._queries.has_due_suspect(queues=list(self._searches), job_types=self._job_types)
             self._suspects.looked(is_waiting=bool(await statement.fetch_one(conn)), now=now)
 
     def _hand_back_stuck(self) -> None:
@@ -284,7 +293,7 @@ class Producer:
     async def _promote(self, conn: AsyncConnection[Any]) -> bool:
         """Due retries start even when no maintenance runs anywhere. Answers whether there were any."""
         statement = self._queries.promote_due_jobs(
-            queues=self._names, limit=PROMOTED_AT_ONCE, except_worker=self._worker_id
+            queues=list(self._searches), limit=PROMOTED_AT_ONCE, except_worker=self._worker_id
         )
         row = await statement.fetch_one(conn)
         if row is None:

@@ -8,7 +8,8 @@ a fiftieth of the time.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from pgq_core.domain.stretch import Stretch
@@ -40,11 +41,17 @@ class Sweep:
         self._began_at = 0.0
         self._ended_at = -_FORGOTTEN_AFTER
         self._costs: dict[Stretch, float] = {}
-        """Seconds that each stretch took when it was walked last, or may take."""
+        """Seconds that each stretch took when a round walked it last, or may take."""
+        self._costs_again: dict[Stretch, float] = {}
+        """The same of the slices in between, which put other stretches together."""
         self._rest: list[Stretch] = []
         """Not yet walked in this round."""
+        self._is_again = False
+        """This slice is none of the round."""
         self._spent = 0.0
         self._was_quick = False
+        self.looked_at = time.monotonic()
+        """When all that lies in front of the bounds had been walked, or was known to be another process's."""
         self.last_round: float | None = None
         """Seconds from the beginning to the end of the last whole round."""
 
@@ -59,34 +66,43 @@ class Sweep:
         return self._was_quick and now - self._ended_at < _FORGOTTEN_AFTER
 
     def next_slice(self, now: float) -> Sequence[Stretch]:
-        """What to walk now; empty when nothing is skipped."""
+        """What to walk now; empty when nothing is skipped.
+
+        The newest first, and every other slice of a long round goes there again: most of what appears in front of a
+        bound (a commit that took long, a job handed back, a retry) is due just before it.
+        """
+        self._is_again = bool(self._rest) and not self._is_again
+        if self._is_again:
+            self._costs_again, newest = self._planned(self._costs_again, now)
+            return _as_many_as_fit(newest, self._costs_again)
         if not self._rest:
             self._began_at, self._spent = now, 0.0
-            self._rest = list(self._frontier.skipped())
-            guess = _GUESS if not self.is_quick(now) else QUICK / max(len(self._rest), 1)
-            self._costs = {stretch: self._costs.get(stretch, guess) for stretch in self._rest}
-        chosen: list[Stretch] = []
-        planned = 0.0
-        for stretch in self._rest:
-            planned += self._costs[stretch]
-            if chosen and planned > SLICE:
-                break
-            chosen.append(stretch)
+            self._costs, self._rest = self._planned(self._costs, now)
+        chosen = _as_many_as_fit(self._rest, self._costs)
         if not chosen:
             self._end_round(now)
         return chosen
 
+    def _planned(self, known: Mapping[Stretch, float], now: float) -> tuple[dict[Stretch, float], list[Stretch]]:
+        """All that is skipped, the newest first, and what each may cost."""
+        stretches = sorted(self._frontier.skipped(), key=lambda stretch: stretch.until.due, reverse=True)
+        guess = QUICK / max(len(stretches), 1) if self.is_quick(now) else _GUESS
+        return {stretch: known.get(stretch, guess) for stretch in stretches}, stretches
+
     def walked(self, stretches: Sequence[Stretch], seconds: float, now: float) -> None:
         """Nothing more is to be found there, and the look took so long."""
-        planned = sum(self._costs[stretch] for stretch in stretches)
+        costs = self._costs_again if self._is_again else self._costs
+        planned = sum(costs[stretch] for stretch in stretches)
         for stretch in stretches:
-            self._costs[stretch] *= max(seconds, _LEAST) / planned
+            costs[stretch] *= max(seconds, _LEAST) / planned
         if seconds > LONGEST_SLICE:
-            dearest = max(stretches, key=self._costs.__getitem__)
-            self._frontier.cut(dearest, parts=math.ceil(self._costs[dearest] / SLICE) + 1)
-        del self._rest[: len(stretches)]
+            dearest = max(stretches, key=costs.__getitem__)
+            self._frontier.cut(dearest, parts=math.ceil(costs[dearest] / SLICE) + 1)
         self._spent += seconds
         self._next_at = now + seconds / SHARE
+        if self._is_again:
+            return
+        del self._rest[: len(stretches)]
         if not self._rest:
             self._end_round(now)
 
@@ -99,6 +115,7 @@ class Sweep:
 
     def put_off(self, now: float) -> None:
         """Another process sweeps this queue, or the claims begin anew where this round found too much."""
+        self.looked_at = now
         self._rest.clear()
         self._next_at = now + EVERY
 
@@ -108,9 +125,20 @@ class Sweep:
         self._next_at = 0.0
 
     def _end_round(self, now: float) -> None:
-        self._ended_at = now
+        self._ended_at = self.looked_at = now
         self.last_round = now - self._began_at
         self._was_quick = self._spent <= QUICK
         if self._was_quick:
             self._frontier.forget_marks()
         self._next_at = max(self._next_at, self._began_at + EVERY)
+
+
+def _as_many_as_fit(stretches: Sequence[Stretch], costs: Mapping[Stretch, float]) -> list[Stretch]:
+    chosen: list[Stretch] = []
+    planned = 0.0
+    for stretch in stretches:
+        planned += costs[stretch]
+        if chosen and planned > SLICE:
+            break
+        chosen.append(stretch)
+    return chosen

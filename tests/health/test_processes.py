@@ -28,7 +28,7 @@ from tests.support.worker_process import Workers, workers_on
 STALE_LIMIT = 5.0
 """Long enough that a busy machine beats in time, since who does not is replaced."""
 PATIENCE = 40.0
-RUNNER_LOOPS = {"heartbeat", "claim", "announce", "finish", "tend", "watchdog", "watch"}
+RUNNER_LOOPS = {"heartbeat", "claim", "announce", "finish", "tend", "watchdog", "watch", "sweep"}
 
 
 @pytest.fixture

@@ -164,7 +164,7 @@ def test_a_stretch_that_takes_too_long_is_cut_for_the_next_round() -> None:
     frontier = Frontier()
     frontier.advance([row(1, NOW - 5)], is_full=False, now=NOW)
     sweep, now, slices = Sweep(frontier), 10.0, []
-    for _ in range(200):
+    for _ in range(400):
         stretches = sweep.next_slice(now)
         # All that died here is due within the same second, a long time ago.
         seconds = 0.5 * sum(overlap(stretch, NOW - 7000, NOW - 6999) for stretch in stretches)
@@ -188,3 +188,19 @@ def test_what_a_sweep_cannot_take_at_once_is_where_the_claims_go_on() -> None:
 
     assert holds(frontier.stretches(), Position(0, NOW - 980, 18))
     assert frontier.levels[0].marks == [m for m in frontier.levels[0].marks if m < frontier.levels[0].bound]
+
+
+def test_a_long_round_goes_over_the_newest_part_every_other_time() -> None:
+    frontier, now = walked_frontier(), 50.0
+    sweep = Sweep(frontier)
+    newest = max(frontier.skipped(), key=lambda stretch: stretch.until.due)
+    held = []
+    for _ in range(10):
+        stretches = sweep.next_slice(now)
+        held.append(newest in stretches)
+        sweep.walked(stretches, 0.005 * len(stretches), now)
+        now += 1.0
+
+    assert held[0]
+    assert held[1::2] == [True] * 5
+    assert held[2::2] == [False] * 4
