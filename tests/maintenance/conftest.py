@@ -11,6 +11,7 @@ from pgq_core.settings import load_settings
 from tests.conftest import SCHEMA
 from tests.support.databases import new_database
 from tests.support.queue_database import QueueDatabase
+from tests.support.waiting import eventually_async
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +33,8 @@ async def maintenance(database: QueueDatabase) -> AsyncIterator[Maintenance]:
     settings = load_settings(
         dsn=database.dsn, heartbeat=1, stale_limit=3, reaper_interval=0.1, poll=0.1, runs_kept=7 * 86400
     )
+    # A server that has just started is given time: nobody is taken for silent before the stale limit.
+    await eventually_async(lambda: database.value("SELECT pg_postmaster_start_time() < now() - interval '3 s'"))
     maintenance = Maintenance(settings)
     yield maintenance
     await maintenance.close()

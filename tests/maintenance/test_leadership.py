@@ -81,6 +81,8 @@ async def test_two_reapers_at_once_rescue_each_job_once(database: QueueDatabase)
     database.run(
         "UPDATE jobs SET status = 'running', locked_by = 'gone', locked_at = now() - interval '1 min', claim_token = 1"
     )
+    # A server that has just started is given time for as long as the stale limit.
+    await eventually_async(lambda: database.value("SELECT pg_postmaster_start_time() < now() - interval '0.5 s'"))
     reapers = [maintenance_on(database) for _ in range(4)]
     for maintenance in reapers:  # a lease says nothing about correctness: let all of them think that they lead
         maintenance._leadership.is_leader = True
