@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import queue
+import sys
 import threading
 import time
 from collections import deque
@@ -111,7 +112,8 @@ class LineWriter:
         self._capacity = capacity
         self._lines: queue.SimpleQueue[list[bytes] | None] = queue.SimpleQueue()
         self._waiting = 0
-        self._counting = threading.Lock()
+        self._counting = threading.RLock()
+        """Entered again when the collector ends a coroutine right here that has a word to say."""
         self._thread: threading.Thread | None = None
         self.dropped = 0
 
@@ -122,7 +124,8 @@ class LineWriter:
     def write_lines(self, lines: list[bytes]) -> None:
         """Many at once, which costs little more than one."""
         with self._counting:
-            if self._waiting >= self._capacity:
+            if self._waiting >= self._capacity or (self._thread is None and sys.is_finalizing()):
+                # A thread that is started while the interpreter ends never runs, and its starter waits for it for ever.
                 self.dropped += len(lines)
                 return
             self._waiting += len(lines)

@@ -203,6 +203,19 @@ async def _leaving(main: Coroutine[Any, Any, T]) -> T:
             await asyncio.wait(rest, timeout=LEFTOVERS)
 
 
+async def unless(stop: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
+    """The result of `work`. None when `stop` is set first: `work` is then cancelled and not waited for."""
+    task, asked = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait({task, asked}, return_when=asyncio.FIRST_COMPLETED)
+        return task.result() if task.done() else None
+    finally:
+        asked.cancel()
+        if not task.done():
+            task.cancel()
+            task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # looked at: nobody complains
+
+
 async def wait_for_any(*events: asyncio.Event, timeout: float | None = None) -> bool:
     """Whether one of the events is set within `timeout` seconds."""
     if any(event.is_set() for event in events):

@@ -6,8 +6,11 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+from pgq_core.logs import LineWriter
 
 PROGRAM = """
 import logging, sys
@@ -83,3 +86,36 @@ def test_many_lines_at_once_keep_to_the_level() -> None:
     done = subprocess.run([sys.executable, "-c", MANY, "json", "warning"], capture_output=True, timeout=60, check=True)
 
     assert done.stderr == b""
+
+
+LAST_WORDS = """
+import sys
+from pgq_core.logs import LineWriter
+
+class Leaving:
+    def __init__(self):
+        self.writer = LineWriter(1)
+
+    def __del__(self):
+        assert sys.is_finalizing()
+        self.writer.write(b"a last word")
+
+leaving = Leaving()
+"""
+
+
+def test_a_line_at_the_very_end_of_the_interpreter_holds_nobody_up() -> None:
+    done = subprocess.run([sys.executable, "-c", LAST_WORDS], check=False, capture_output=True, timeout=60)
+
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_line_of_what_is_collected_in_the_middle_of_another_one_gets_through(tmp_path: Path) -> None:
+    """The collector may run anywhere, and ends coroutines that log."""
+    with (tmp_path / "log").open("wb") as log:
+        writer = LineWriter(log.fileno())
+        with writer._counting:
+            writer.write(b"collected")
+        writer.close()
+
+    assert (tmp_path / "log").read_bytes() == b"collected\n"

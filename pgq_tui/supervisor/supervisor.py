@@ -18,7 +18,7 @@ from pgq_core.logs import RepeatedTrouble, get_logger
 from pgq_core.maintenance import Maintenance
 from pgq_core.migrate import check_schema_async
 from pgq_core.queries import Queries
-from pgq_core.service import Pauses, loops_of, wait_for_any
+from pgq_core.service import Pauses, loops_of, unless, wait_for_any
 from pgq_core.worker import Keeper, KeeperEvent, KeeperEventKind
 from pgq_tui.supervisor.charge import Charge
 from pgq_tui.supervisor.host_lock import HostLock
@@ -91,22 +91,28 @@ class Supervisor:
         names = [pool.name for pool in self._options.pools]
         while not self._stop_asked.is_set():
             try:
-                async with asyncio.timeout(CALL_LIMIT):
-                    conn = await self._reconciler.connection()
-                    await check_schema_async(conn, self._options.settings.db_schema)
-                    await self._charge.take(conn)
-                    await self._reconciler.announce(conn, set(names))
+                is_taken = await unless(self._stop_asked, self._try_to_take_charge(names))
             except (PgqError, psycopg.Error, TimeoutError) as error:
                 if not is_transient(error):
                     raise
                 trouble.say("supervisor_waits_for_database", error)
                 await wait_for_any(self._stop_asked, timeout=pauses.next())
             else:
+                if not is_taken:
+                    break
                 logger.info("in_charge", supervisor_id=self.id, host=self._options.host, pools=names)
                 if self._on_charge is not None:
                     self._on_charge(self.id)
                 return True
         return False
+
+    async def _try_to_take_charge(self, names: list[str]) -> bool:
+        async with asyncio.timeout(CALL_LIMIT):
+            conn = await self._reconciler.connection()
+            await check_schema_async(conn, self._options.settings.db_schema)
+            await self._charge.take(conn)
+            await self._reconciler.announce(conn, set(names))
+        return True
 
     async def _supervise(self) -> int:
         await self._keeper.open()

@@ -29,6 +29,8 @@ class Proxy:
         """Bytes that arrived while nothing was passed on."""
         self.refused = 0
         """Connections that were asked for while there was nobody."""
+        self.opened = 0
+        """Connections that somebody took, whatever became of them."""
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
         self._thread.start()
         self._server = self._call(asyncio.start_server(self._serve, "127.0.0.1", 0))
@@ -90,6 +92,7 @@ class Proxy:
             self.refused += 1
             writer.transport.abort()
             return
+        self.opened += 1
         task = asyncio.current_task()
         if task is not None:
             self._tasks.add(task)
