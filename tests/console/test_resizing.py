@@ -37,7 +37,17 @@ async def test_a_storm_of_sizes_ends_in_the_right_picture(screen: object) -> Non
         assert len(screen_lines(app)) == 24
 
 
-@pytest.mark.parametrize("keys", [("5", "R"), ("2", "p"), ("question_mark",), ("ctrl+p",), ("5", "slash"), ("6", "l")])
+@pytest.mark.parametrize(
+    "keys",
+    [
+        ("5", "R"),
+        ("ctrl+p",),
+        *(
+            pytest.param(keys, marks=pytest.mark.slow)
+            for keys in (("2", "p"), ("question_mark",), ("5", "slash"), ("6", "l"))
+        ),
+    ],
+)
 async def test_dialogs_survive_any_size(keys: tuple[str, ...]) -> None:
     app = console(FakeBackend(), interval=5.0)
 

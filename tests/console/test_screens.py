@@ -38,6 +38,11 @@ NOTHING = {
 }
 KEYS = {screen.id: str(screen.number) for screen in SCREENS}
 every_size = pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+smallest_size = pytest.mark.parametrize(
+    "size",
+    [SIZES[0], pytest.param((160, 45), marks=pytest.mark.slow)],
+    ids=lambda size: f"{size[0]}x{size[1]}",
+)
 
 
 @every_size
@@ -55,7 +60,7 @@ async def test_a_busy_shop_shows_its_facts(size: tuple[int, int]) -> None:
             assert "? help" in lines[-1]
 
 
-@every_size
+@smallest_size
 async def test_an_empty_database_says_why_it_is_empty(size: tuple[int, int]) -> None:
     app = console(FakeBackend(empty_shop()))
 
@@ -66,7 +71,7 @@ async def test_an_empty_database_says_why_it_is_empty(size: tuple[int, int]) -> 
             await shows(pilot, NOTHING[screen], "✓ live")
 
 
-@every_size
+@smallest_size
 async def test_a_silent_database_shows_the_columns_and_that_it_loads(size: tuple[int, int]) -> None:
     backend = FakeBackend()
     backend.is_silent = True
@@ -79,7 +84,7 @@ async def test_a_silent_database_shows_the_columns_and_that_it_loads(size: tuple
             await shows(pilot, "loading", "looking ...", "? help")
 
 
-@every_size
+@smallest_size
 @pytest.mark.parametrize(
     ("fault", "words"),
     [
@@ -126,7 +131,7 @@ async def test_a_lost_database_leaves_its_last_picture_with_its_age(size: tuple[
             assert not app.screen.has_class("-dim")
 
 
-@every_size
+@smallest_size
 async def test_a_read_only_console_offers_nothing_that_changes(size: tuple[int, int]) -> None:
     app = console(FakeBackend(read_only=True), is_read_only=True)
 
