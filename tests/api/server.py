@@ -92,9 +92,11 @@ async def in_process(dsn: str, *, read_only: bool = False, **api: Any) -> AsyncI
     context = ApiContext(load_settings(dsn=dsn, read_only=read_only, operator="ops@test"), load_api_settings(**api))
     transport = httpx.ASGITransport(create_app(context))
     async with httpx.AsyncClient(verify=False, transport=transport, base_url="http://localhost", timeout=60) as client:
-        yield client
-    for connections in (context.enqueueing, context.looking, context.bulk):
-        await connections.close()
+        try:
+            yield client
+        finally:
+            for connections in (context.enqueueing, context.looking, context.bulk):
+                await connections.close()
 
 
 def is_problem(response: httpx.Response, status: int) -> bool:

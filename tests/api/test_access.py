@@ -194,11 +194,13 @@ def test_any_name_is_allowed_only_where_tokens_are_asked_for() -> None:
 
 async def test_one_client_cannot_ask_without_end(api_dsn: str, database: QueueDatabase) -> None:
     async with in_process(api_dsn, rate=5.0) as client:
-        answers = [await client.get("/jobs/1") for _ in range(30)]
+        assert (await client.get("/jobs/1")).status_code == 404
+        # At the same moment, since one after the other may be slow enough on a busy machine.
+        answers = await asyncio.gather(*(client.get("/jobs/1") for _ in range(100)))
 
-        assert {answer.status_code for answer in answers} == {404, 429}
-        assert is_problem(answers[-1], 429)
-        assert int(answers[-1].headers["retry-after"]) >= 1
+        refused = [answer for answer in answers if answer.status_code != 404]
+        assert all(is_problem(answer, 429) for answer in refused)
+        assert int(refused[0].headers["retry-after"]) >= 1
         assert {(await client.get("/healthz")).status_code for _ in range(20)} == {200}
 
 
