@@ -39,7 +39,6 @@ def conninfo(
     statement_timeout: float | None = None,
     read_only: bool = False,
     pinned_plans: bool = False,
-    waits_for_disk: bool = True,
     is_pooled: bool = False,
 ) -> str:
     """The connection string with our network limits and session settings; what `dsn` itself says wins.
@@ -53,8 +52,6 @@ def conninfo(
         options += f" -c statement_timeout={int(statement_timeout * 1000)}"
     if pinned_plans:
         options += _PINNED_PLANS
-    if not waits_for_disk:
-        options += " -c synchronous_commit=off"
     if read_only:
         options += " -c default_transaction_read_only=on"
     given = conninfo_to_dict(dsn)
@@ -71,7 +68,6 @@ async def connect(
     statement_timeout: float | None = None,
     read_only: bool = False,
     pinned_plans: bool = False,
-    waits_for_disk: bool = True,
     answer_within: float | None = None,
 ) -> AsyncConnection[Any]:
     """An autocommit connection; `pinned_plans` for a worker's own statements.
@@ -86,7 +82,6 @@ async def connect(
         statement_timeout=statement_timeout,
         read_only=read_only,
         pinned_plans=pinned_plans,
-        waits_for_disk=waits_for_disk,
     )
     try:
         return await _opened(target, answer_within)

@@ -33,7 +33,6 @@ class Listener:
         *,
         application_name: str,
         pinned_plans: bool = False,
-        waits_for_disk: bool = True,
         prepare: Callable[[AsyncConnection[Any]], None] | None = None,
     ) -> None:
         """`prepare` is called with each new connection."""
@@ -41,7 +40,6 @@ class Listener:
         self._queries = Queries(schema)
         self._application_name = application_name
         self._pinned_plans = pinned_plans
-        self._waits_for_disk = waits_for_disk
         self._prepare = prepare
         self._conn: AsyncConnection[Any] | None = None
         self._heard: set[str] = set()
@@ -91,7 +89,6 @@ class Listener:
             self._dsn,
             application_name=self._application_name,
             pinned_plans=self._pinned_plans,
-            waits_for_disk=self._waits_for_disk,
         )
         try:
             if self._prepare is not None:

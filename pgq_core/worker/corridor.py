@@ -58,9 +58,6 @@ class Corridor:
             settings.db_schema,
             application_name="pgq worker: claim",
             pinned_plans=True,
-            # A claim that a crash of the server undoes leaves its job where it was. Every outcome, written behind it in
-            # the same log, makes it last.
-            waits_for_disk=False,
             prepare=_read_json_with_care,
         )
         self.completer = Completer(
