@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from textual.pilot import Pilot
 
 from pgq_core.domain.snapshot import Overview
 from pgq_tui.command_list import SCREENS
@@ -183,12 +184,19 @@ async def test_a_hidden_screen_reads_nothing() -> None:
         await shows(pilot, "Dead letters 53")
         await pilot.press("2")
         await shows(pilot, "queue emails")
-        await pilot.pause(0.3)
+        await reads_overviews(pilot, backend, 2)  # what was under way when the screen was left
         backend.calls.clear()
 
-        await pilot.pause(0.5)
+        await reads_overviews(pilot, backend, 3)
 
         assert {name for name, _ in backend.calls} == {"overview"}
+
+
+async def reads_overviews(pilot: Pilot[None], backend: FakeBackend, count: int) -> None:
+    """Until so many more were read."""
+    before = len(backend.calls)
+    while [name for name, _ in backend.calls[before:]].count("overview") < count:
+        await pilot.pause(0.05)
 
 
 async def test_what_needs_attention_leads_to_its_place() -> None:

@@ -89,6 +89,11 @@ class Host:
         with JobQueue(self.dsn) as queue:
             return [queue.enqueue(job_type, data, **options).id for _ in range(count)]
 
+    def until_started(self, count: int) -> None:
+        """So many handlers run, as the workers' beats say: a claimed job is `running` in its row a little earlier."""
+        running = "SELECT coalesce(sum(running), 0) AS jobs FROM workers WHERE stopped_at IS NULL"
+        eventually(lambda: self.rows(running) == [{"jobs": count}], timeout=PATIENCE)
+
     def until_outcomes(self, **counts: int) -> None:
         """So many runs have ended so, and no others."""
 

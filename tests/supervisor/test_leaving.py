@@ -26,7 +26,7 @@ pytestmark = pytest.mark.system
 def start_job(host: Host, seconds: float) -> int:
     """The id of a job that is certainly running."""
     (job_id,) = host.enqueue("sleep", {"seconds": seconds})
-    eventually(lambda: host.rows("SELECT 1 AS one FROM jobs WHERE status = 'running'"), timeout=PATIENCE)
+    host.until_started(1)
     return job_id
 
 
@@ -36,7 +36,7 @@ def test_every_pool_has_its_own_grace(host: Host) -> None:
     host.until_running(2)
     for queue, seconds in (("slow", 4.0), ("default", 120.0)):
         host.enqueue("sleep", {"seconds": seconds}, queue=queue)
-    eventually(lambda: len(host.rows("SELECT 1 AS one FROM jobs WHERE status = 'running'")) == 2, timeout=PATIENCE)
+    host.until_started(2)
 
     supervisor.ask_to_stop()
 

@@ -59,7 +59,7 @@ def test_scaling_down_spares_the_busy_worker_and_loses_no_attempt(host: Host) ->
     host.supervise(pool(wanted=1, concurrency=1))
     host.until_running(1)
     host.enqueue("sleep", {"seconds": 4})
-    eventually(lambda: host.rows("SELECT 1 AS one FROM jobs WHERE status = 'running'"), timeout=PATIENCE)
+    host.until_started(1)
     busy = host.rows("SELECT locked_by FROM jobs")[0]["locked_by"]
     host.scale(2)
     host.until_running(2)

@@ -10,6 +10,7 @@ from psycopg.rows import dict_row
 from psycopg.types.json import set_json_loads
 
 from pgq_core.domain.payload import decode_any
+from tests.support.waiting import eventually
 
 Row = dict[str, Any]
 
@@ -45,6 +46,11 @@ class QueueDatabase:
         job_id = self.value(f"INSERT INTO jobs ({names}) VALUES ({signs}) RETURNING id", *columns.values())
         assert isinstance(job_id, int)
         return job_id
+
+    def until_started(self, count: int) -> None:
+        """So many handlers run, as the workers' beats say: a claimed job is `running` in its row a little earlier."""
+        running = "SELECT coalesce(sum(running), 0) FROM workers WHERE stopped_at IS NULL"
+        eventually(lambda: self.value(running) == count)
 
     def job(self, job_id: int) -> Row | None:
         rows = self.all("SELECT * FROM jobs WHERE id = %s", job_id)

@@ -64,7 +64,7 @@ def test_deploys_cost_no_attempts(database: QueueDatabase, workers: Workers) -> 
 
     for _ in range(2):
         worker = workers.start(grace=0.1)
-        eventually(lambda: database.value("SELECT count(*) FROM jobs WHERE status = 'running'") == 1, timeout=30)
+        database.until_started(1)
         assert worker.stop() == 0
         row = database.job(job_id)
         assert row is not None

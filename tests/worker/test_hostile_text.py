@@ -93,7 +93,7 @@ def test_job_that_prints_survives_the_death_of_its_keeper(database: QueueDatabas
     worker = workers.start("--no-maintenance")
     runner = worker.runner()
     assert runner is not None
-    eventually(lambda: database.value("SELECT count(*) FROM jobs WHERE status = 'running'") == 1)
+    database.until_started(1)
 
     os.kill(worker.keeper_pid, signal.SIGKILL)
 

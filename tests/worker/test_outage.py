@@ -75,7 +75,7 @@ def test_workers_go_on_by_themselves_after_an_outage(
 def test_stop_is_bounded_without_a_database(server: EmbeddedServer, database: QueueDatabase, workers: Workers) -> None:
     database.put("sleep", {"seconds": 60})
     worker = workers.start(**{**PATIENT, "grace": 1})
-    eventually(lambda: database.value("SELECT count(*) FROM jobs WHERE status = 'running'") == 1)
+    database.until_started(1)
 
     database.close()
     server.stop()
