@@ -13,8 +13,8 @@ HEALTHY_AFTER = 10.0
 """Seconds after which a worker that is ready has proven itself."""
 LONGEST_PAUSE = 30.0
 LONGEST_PAUSE_ONCE_READY = 3.0
-"""A job killed it. Killing jobs end as dead letters, so its seat need not wait for what is long over: with the start of a
-successor it is filled within 5 s."""
+"""A job killed it. Killing jobs end as dead letters, so its seat need not wait for what is long over: with the start of
+a successor it is filled within 5 s."""
 
 _BLAMELESS = frozenset((ExitKind.STOPPED, ExitKind.REPLACE))
 
