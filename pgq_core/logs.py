@@ -65,7 +65,7 @@ _shortcut: deque[tuple[tuple[structlog.typing.Processor, ...], Callable[[EventDi
 
 
 def say_many(logger: FilteringBoundLogger, event: str, rows: Iterable[Mapping[str, object]]) -> None:
-    """What `logger.info(event, **row)` does for each row, at a fifth of its price and with one time stamp."""
+    """What `logger.info(event, **row)` does for each row, at a third of its price and with one time stamp."""
     if not _shortcut or structlog.get_config()["processors"] != list(_shortcut[0][0]):  # somebody else listens
         for row in rows:
             logger.info(event, **row)

@@ -39,10 +39,6 @@ FIRST_PAUSES: Final = (0.005, 0.02, 0.1)
 """Seconds between the claims of a worker that has just run dry; then it polls."""
 STILL_AWAKE: Final = 0.05
 """Seconds that a busy worker goes on being notified: light load would else write its wish again for every job."""
-SLOW_CLAIM: Final = 0.003
-"""Seconds. Behind a held snapshot each claim walks over all that was claimed in the last 0.2 s. One that took longer
-than this and emptied the queue is followed by a rest, twice as long: fewer claims then find as many jobs."""
-LONGEST_REST: Final = 0.02
 PROMOTED_AT_ONCE: Final = 1000
 TOGETHER: Final = 0.2
 """Of the poll interval: what is due so soon is done in the turn that goes on, instead of waking us once more.
@@ -203,7 +199,7 @@ class Producer:
         return self._executor.pace.ahead(self._executor.concurrency)
 
     async def _claim(self, conn: AsyncConnection[Any], wanted: int) -> float:
-        found, began = 0, time.monotonic()
+        found = 0
         self._has_claimed = True
         for queue in self._rotation.order():
             found += self._take_in(await self._searches[queue].claim(conn, wanted - found))
@@ -211,11 +207,9 @@ class Producer:
                 break
         if found:
             self._dry_turns = 0
-            if found >= wanted:
-                return 0.0
-            took = time.monotonic() - began
-            await asyncio.sleep(0)  # these start before the next claim is put together
-            return min(2 * took, LONGEST_REST) if took > SLOW_CLAIM else 0.0
+            if found < wanted:
+                await asyncio.sleep(0)  # these start before the next claim is put together
+            return 0.0
         return await self._run_dry(conn)
 
     def _take_in(self, rows: list[ClaimedRow]) -> int:
