@@ -31,16 +31,13 @@ def test_four_workers_share_the_work(database: QueueDatabase, workers: Workers) 
     for _ in range(4):
         workers.start(concurrency=5)
 
-    def everybody_has_a_share() -> bool:
-        """There is always more to do: how much of it each does in a second is the machine's affair."""
-        if database.value("SELECT count(*) FROM jobs") < 200:
-            fill(database, "sleep", 400, '{"seconds": 0.02}')
-        shares = database.all("SELECT worker_id, count(*) AS n FROM job_runs GROUP BY worker_id")
-        return len(shares) == 4 and all(share["n"] >= 100 for share in shares)
-
-    eventually(everybody_has_a_share)
-    eventually(lambda: not database.all("SELECT FROM jobs LIMIT 1"))
-    assert database.value("SELECT count(DISTINCT job_id) FROM job_runs") == succeeded(database)
+    database.run("SELECT pause('default')")
+    fill(database, "sleep", 1000, '{"seconds": 0.02}')
+    database.run("SELECT resume('default')")
+    eventually(lambda: succeeded(database) == 1000, timeout=120)
+    shares = database.all("SELECT worker_id, count(*) AS n FROM job_runs GROUP BY worker_id")
+    assert len(shares) == 4
+    assert all(150 <= share["n"] <= 350 for share in shares), shares
     assert database.all(FAULTS) == []
 
 
@@ -62,7 +59,7 @@ def test_each_of_ten_thousand_jobs_is_executed_once(database: QueueDatabase, wor
 def test_deploys_cost_no_attempts(database: QueueDatabase, workers: Workers) -> None:
     job_id = database.put("sleep_async", {"seconds": 2}, max_attempts=1)
 
-    for _ in range(2):
+    for _ in range(3):
         worker = workers.start(grace=0.1)
         database.until_started(1)
         assert worker.stop() == 0
@@ -72,8 +69,8 @@ def test_deploys_cost_no_attempts(database: QueueDatabase, workers: Workers) -> 
     workers.start()
 
     eventually(lambda: database.job(job_id) is None, timeout=30)
-    assert database.outcomes(job_id) == ["released", "released", "succeeded"]
-    assert [run["attempt"] for run in database.runs(job_id)] == [1, 1, 1]
+    assert database.outcomes(job_id) == ["released", "released", "released", "succeeded"]
+    assert [run["attempt"] for run in database.runs(job_id)] == [1, 1, 1, 1]
 
 
 @pytest.mark.slow

@@ -1,7 +1,6 @@
 """Workers that are killed, suspended and stopped in the middle of a job: real processes, fast settings.
 
-Beat 0.1 s, reaper 0.1 s. Where somebody is to be taken for dead, the stale limit is 2 s. A busy machine may stall
-longer than that, and then others are taken for dead too: rightly, and so no test of these counts how often.
+Beat 0.1 s, reaper 0.1 s, and where somebody is to be taken for dead a stale limit of 0.5 s.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from tests.support.worker_process import Workers
 
 pytestmark = pytest.mark.system
 
-HASTY = {"stale_limit": 2.0}
+HASTY = {"stale_limit": 0.5}
 
 
 def ledger(database: QueueDatabase, job_id: int, event: str) -> list[int]:
@@ -28,8 +27,7 @@ def ledger(database: QueueDatabase, job_id: int, event: str) -> list[int]:
 
 
 def assert_lost_and_succeeded_once(database: QueueDatabase, job_id: int) -> None:
-    first, *_, last = outcomes = database.outcomes(job_id)
-    assert (first, last, outcomes.count("succeeded")) == ("lost", "succeeded", 1), outcomes
+    assert database.outcomes(job_id) == ["lost", "succeeded"]
 
 
 def test_job_of_a_killed_runner_is_back_at_once_and_succeeds_elsewhere(
@@ -104,7 +102,7 @@ def test_suspended_worker_that_wakes_up_late_changes_nothing(database: QueueData
     assert database.runs(job_id)[-1]["worker_id"] != database.runs(job_id)[0]["worker_id"]
     # It stopped its job within some steps, and it was replaced.
     assert ledger(database, job_id, "end").count(suspended) == 0
-    assert ledger(database, job_id, "step").count(suspended) - steps <= 15
+    assert ledger(database, job_id, "step").count(suspended) - steps <= 5
     eventually(lambda: first.runner() is not None and first.runner_pid != suspended)
     assert database.all(FAULTS) == []
 
