@@ -17,7 +17,7 @@ from tests.api.rows import announce, bury
 from tests.api.server import ApiProcess
 from tests.support.queue_database import QueueDatabase
 
-EXAMPLES = 3
+EXAMPLES = 5
 MANY_EXAMPLES = 50
 
 
