@@ -108,9 +108,9 @@ def test_suspended_worker_that_wakes_up_late_changes_nothing(database: QueueData
 
 
 def test_keeper_does_not_beat_for_a_suspended_runner(database: QueueDatabase, workers: Workers) -> None:
-    job_id = database.put("steps", {"steps": 40, "seconds": 0.1})
+    job_id = database.put("ledger", {"seconds": 2})
     first = workers.start(**HASTY)
-    eventually(lambda: ledger(database, job_id, "step"))
+    eventually(lambda: ledger(database, job_id, "start"))
     suspended = first.runner_pid
 
     suspend(suspended)
