@@ -15,8 +15,9 @@ from pgq_core.api.problems import ProblemError, not_found, refused
 from pgq_core.api.tokens import Caller
 from pgq_core.domain.filters import DeadLetterFilters
 from pgq_core.domain.job import JSON
+from pgq_core.domain.operation import BulkResult, ItemResult
 from pgq_core.domain.payload import decode
-from pgq_core.domain.snapshot import BulkResult, Count, DeadGroup, DeadLetterDetail, DeadLetterView, ItemResult
+from pgq_core.domain.snapshot import Count, DeadGroup, DeadLetterDetail, DeadLetterView
 from pgq_core.errors import InvalidPayload
 
 PAYLOAD_LIMIT: Final = 1024 * 1024

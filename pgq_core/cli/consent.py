@@ -12,7 +12,7 @@ import typer
 from pgq_core.cli.failures import ExitCode, UsageError
 from pgq_core.cli.output import print_json, say
 from pgq_core.domain.clean import clean
-from pgq_core.domain.snapshot import ActionResult, BulkResult
+from pgq_core.domain.operation import ActionResult, BulkResult
 
 _REFUSALS_SHOWN = 20
 _LINE_EVERY = 2.0

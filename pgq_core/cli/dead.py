@@ -30,7 +30,8 @@ from pgq_core.cli.session import Session, run
 from pgq_core.cli.times import parsed_span
 from pgq_core.cli.undoing import undo_operation
 from pgq_core.domain.filters import DeadLetterFilters, Resolution
-from pgq_core.domain.snapshot import DeadLetterView, Preview
+from pgq_core.domain.operation import Preview
+from pgq_core.domain.snapshot import DeadLetterView
 from pgq_core.operations import automatic_spread
 
 app = new_group("Dead letters: jobs that used up their attempts, or could never succeed.")

@@ -12,7 +12,7 @@ from pgq_core.cli.consent import ask, progress, report_bulk
 from pgq_core.cli.failures import UsageError
 from pgq_core.cli.output import print_json, say
 from pgq_core.cli.session import Session
-from pgq_core.domain.snapshot import Preview
+from pgq_core.domain.operation import Preview
 from pgq_core.operations import fault_of
 
 PAGE = 500

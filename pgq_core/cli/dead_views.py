@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pgq_core.cli.output import plain, print_fields, print_json, print_table, print_text, raw_json, say
-from pgq_core.domain.snapshot import DeadGroup, DeadLetterDetail, DeadLetterView, Preview
+from pgq_core.domain.operation import Preview
+from pgq_core.domain.snapshot import DeadGroup, DeadLetterDetail, DeadLetterView
 
 COLUMNS = (">ID", ">JOB", "QUEUE", "TYPE", "REASON", ">ATTEMPTS", "DIED", "STATE", "ERROR")
 

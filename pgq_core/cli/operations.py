@@ -12,7 +12,7 @@ from pgq_core.cli.options import AsJson, DryRun, Limit, Yes
 from pgq_core.cli.output import plain, print_fields, print_json, print_table
 from pgq_core.cli.session import Session, run
 from pgq_core.cli.undoing import undo_operation
-from pgq_core.domain.snapshot import OperationView
+from pgq_core.domain.operation import OperationView
 
 app = new_group("What operators did, who and why; and taking it back.")
 

@@ -15,7 +15,8 @@ from pgq_core.cli.groups import new_group
 from pgq_core.cli.options import AsJson, Reason
 from pgq_core.cli.output import print_json, print_table
 from pgq_core.cli.session import Session, run
-from pgq_core.domain.snapshot import ActionResult, PoolView
+from pgq_core.domain.operation import ActionResult
+from pgq_core.domain.snapshot import PoolView
 
 app = new_group("Worker pools: wanted and actual numbers.")
 

@@ -12,7 +12,8 @@ from pgq_core.cli.options import AsJson, DryRun, Reason, Yes
 from pgq_core.cli.output import duration, print_json, print_table, say
 from pgq_core.cli.session import Session, run
 from pgq_core.domain.audit import Audit, checked_rule, kept_runs
-from pgq_core.domain.snapshot import Count, Overview, PurgePreview, QueueView
+from pgq_core.domain.operation import PurgePreview
+from pgq_core.domain.snapshot import Count, Overview, QueueView
 
 app = new_group("Queues: depth, rates, pause.")
 

@@ -15,7 +15,7 @@ from psycopg import AsyncConnection
 from pgq_core.cli.given import settings_of
 from pgq_core.database import connect
 from pgq_core.domain.filters import DeadLetterFilters
-from pgq_core.domain.snapshot import Preview, PurgePreview
+from pgq_core.domain.operation import Preview, PurgePreview
 from pgq_core.errors import ReadOnlyRefused
 from pgq_core.inspector import Inspector
 from pgq_core.migrate import check_schema_async

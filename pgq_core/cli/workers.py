@@ -13,7 +13,8 @@ from pgq_core.cli.groups import new_group
 from pgq_core.cli.options import AsJson, Reason
 from pgq_core.cli.output import duration, print_json, print_table, print_text
 from pgq_core.cli.session import Session, run
-from pgq_core.domain.snapshot import ActionResult, Overview, RunningView, WorkerView
+from pgq_core.domain.operation import ActionResult
+from pgq_core.domain.snapshot import Overview, RunningView, WorkerView
 
 app = new_group("Workers: live ones, and those that ended in the last ten minutes.")
 

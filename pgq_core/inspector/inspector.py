@@ -10,6 +10,7 @@ from psycopg import AsyncConnection
 
 from pgq_core.domain.filters import ALL_JOBS, ALL_RUNS, UNRESOLVED, DeadLetterFilters, JobFilters, RunFilters
 from pgq_core.domain.job import JobStatus
+from pgq_core.domain.operation import OperationDetail, OperationView
 from pgq_core.domain.snapshot import (
     DEPTH_CAP,
     Count,
@@ -20,8 +21,6 @@ from pgq_core.domain.snapshot import (
     JobPage,
     JobRecord,
     JobView,
-    OperationDetail,
-    OperationView,
     Overview,
     RunDetail,
     RunningView,

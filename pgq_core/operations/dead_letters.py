@@ -11,8 +11,8 @@ from psycopg import AsyncConnection
 
 from pgq_core.domain.filters import DeadLetterFilters, Resolution
 from pgq_core.domain.job import JSON
+from pgq_core.domain.operation import BulkResult, ItemResult, Preview
 from pgq_core.domain.payload import decode, encode
-from pgq_core.domain.snapshot import BulkResult, ItemResult, Preview
 from pgq_core.errors import InvalidPayload
 from pgq_core.operations.journal import Action, Batch, Progress
 from pgq_core.operations.verbs import Verbs, counted, stored_reason

@@ -6,7 +6,7 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
-from pgq_core.domain.snapshot import ActionResult
+from pgq_core.domain.operation import ActionResult
 from pgq_core.operations.journal import Action
 from pgq_core.operations.verbs import Verbs, stored_reason
 

@@ -10,8 +10,8 @@ from psycopg import AsyncConnection
 
 from pgq_core.domain.enqueue import checked_max_attempts, checked_name, checked_priority
 from pgq_core.domain.job import JSON, DeathReason
+from pgq_core.domain.operation import BulkResult, ItemResult
 from pgq_core.domain.payload import decode, encode
-from pgq_core.domain.snapshot import BulkResult, ItemResult
 from pgq_core.errors import InvalidJob, InvalidPayload
 from pgq_core.operations.journal import Action, Batch, Progress
 from pgq_core.operations.verbs import Verbs, counted, stored_reason

@@ -10,7 +10,7 @@ from psycopg import AsyncConnection
 
 from pgq_core.domain.enqueue import checked_name, checked_not_before
 from pgq_core.domain.job import JobStatus
-from pgq_core.domain.snapshot import BulkResult, ItemResult
+from pgq_core.domain.operation import BulkResult, ItemResult
 from pgq_core.operations.journal import Action, Batch, Progress
 from pgq_core.operations.verbs import Verbs, counted, stored_reason
 

@@ -11,7 +11,7 @@ from psycopg import AsyncConnection
 
 from pgq_core.database import first_line
 from pgq_core.domain.job import JSON
-from pgq_core.domain.snapshot import ActionResult, BulkResult, ItemResult
+from pgq_core.domain.operation import ActionResult, BulkResult, ItemResult
 from pgq_core.errors import OperationInterrupted
 from pgq_core.queries import Queries
 

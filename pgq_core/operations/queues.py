@@ -9,7 +9,8 @@ from psycopg import AsyncConnection
 from pgq_core.domain.audit import AuditRule, checked_rule
 from pgq_core.domain.enqueue import checked_name
 from pgq_core.domain.job import JSON, JobStatus
-from pgq_core.domain.snapshot import DEPTH_CAP, ActionResult, Count, ItemResult, PurgePreview
+from pgq_core.domain.operation import ActionResult, ItemResult, PurgePreview
+from pgq_core.domain.snapshot import DEPTH_CAP, Count
 from pgq_core.operations.journal import BATCH, Action, Batch, Progress
 from pgq_core.operations.verbs import Verbs, stored_reason
 from pgq_core.queries.verbs import QueueSettingsRow

@@ -10,7 +10,7 @@ from psycopg import AsyncConnection
 
 from pgq_core.domain.audit import checked_rule
 from pgq_core.domain.job import JSON, JobStatus
-from pgq_core.domain.snapshot import BulkResult, ItemResult
+from pgq_core.domain.operation import BulkResult, ItemResult
 from pgq_core.errors import OperationRefused
 from pgq_core.operations.journal import Action, Batch, Progress
 from pgq_core.operations.verbs import Verbs

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pgq_core.domain.filters import DeadLetterFilters, RunFilters
 from pgq_core.domain.job import JSON
+from pgq_core.domain.operation import OperationDetail, OperationView
 from pgq_core.domain.snapshot import (
     Count,
     DeadGroup,
@@ -17,8 +18,6 @@ from pgq_core.domain.snapshot import (
     JobCursor,
     JobView,
     LiveJob,
-    OperationDetail,
-    OperationView,
     RunDetail,
     RunningView,
     RunView,

@@ -10,9 +10,8 @@ from typing import TypeVar
 from pgq_core.domain.filters import DeadLetterFilters, JobFilters, RunFilters
 from pgq_core.domain.job import JSON
 from pgq_core.domain.masking import Mask
+from pgq_core.domain.operation import ActionResult, BulkResult, OperationView, Preview
 from pgq_core.domain.snapshot import (
-    ActionResult,
-    BulkResult,
     Count,
     DeadGroup,
     DeadLetterDetail,
@@ -22,10 +21,8 @@ from pgq_core.domain.snapshot import (
     JobRecord,
     JobView,
     LiveJob,
-    OperationView,
     Overview,
     PoolView,
-    Preview,
     QueueView,
     RunDetail,
     RunningView,

@@ -10,9 +10,8 @@ from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict
 
 from pgq_core.domain.filters import DeadLetterFilters, JobFilters, RunFilters
+from pgq_core.domain.operation import ActionResult, BulkResult, OperationView, Preview
 from pgq_core.domain.snapshot import (
-    ActionResult,
-    BulkResult,
     Count,
     DeadGroup,
     DeadLetterDetail,
@@ -20,9 +19,7 @@ from pgq_core.domain.snapshot import (
     JobCursor,
     JobPage,
     JobRecord,
-    OperationView,
     Overview,
-    Preview,
     RunDetail,
     RunningView,
     RunView,

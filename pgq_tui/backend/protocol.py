@@ -7,9 +7,8 @@ from datetime import timedelta
 from typing import Protocol
 
 from pgq_core.domain.filters import DeadLetterFilters, JobFilters, RunFilters
+from pgq_core.domain.operation import ActionResult, BulkResult, OperationView, Preview
 from pgq_core.domain.snapshot import (
-    ActionResult,
-    BulkResult,
     Count,
     DeadGroup,
     DeadLetterDetail,
@@ -17,9 +16,7 @@ from pgq_core.domain.snapshot import (
     JobCursor,
     JobPage,
     JobRecord,
-    OperationView,
     Overview,
-    Preview,
     RunDetail,
     RunningView,
     RunView,

@@ -8,23 +8,19 @@ from datetime import timedelta
 from itertools import count
 
 from pgq_core.domain.filters import DeadLetterFilters, JobFilters, RunFilters
+from pgq_core.domain.operation import ActionResult, BulkResult, ItemResult, OperationView, Preview
 from pgq_core.domain.snapshot import (
-    ActionResult,
-    BulkResult,
     Count,
     DeadGroup,
     DeadLetterDetail,
     DeadLetterView,
-    ItemResult,
     JobCursor,
     JobPage,
     JobRecord,
     JobView,
     LiveJob,
-    OperationView,
     Overview,
     PoolView,
-    Preview,
     QueueView,
     RunDetail,
     RunningView,

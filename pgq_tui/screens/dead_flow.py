@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from textual import work
 
 from pgq_core.domain.filters import DeadLetterFilters
-from pgq_core.domain.snapshot import BulkResult, DeadGroup, DeadLetterView
+from pgq_core.domain.operation import BulkResult
+from pgq_core.domain.snapshot import DeadGroup, DeadLetterView
 from pgq_tui.backend.protocol import PAGE_SIZE
 from pgq_tui.screens.dead_look import MOST_AT_ONCE
 from pgq_tui.screens.journal import Outcome

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pgq_core.domain.snapshot import ActionResult, Overview
+from pgq_core.domain.operation import ActionResult
+from pgq_core.domain.snapshot import Overview
 from pgq_tui.screens.console_screen import ConsoleScreen
 from pgq_tui.screens.journal import Outcome
 from pgq_tui.view_model.figures import plural

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pgq_core.domain.snapshot import ActionResult, BulkResult
+from pgq_core.domain.operation import ActionResult, BulkResult
 from pgq_tui.view_model.figures import format_exact
 from pgq_tui.view_model.safe_text import one_line
 

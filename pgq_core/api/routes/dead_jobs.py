@@ -29,7 +29,8 @@ from pgq_core.api.dead_models import (
 )
 from pgq_core.api.models import IdInPath, ReasonBody
 from pgq_core.api.security import Context, Operator, Reader
-from pgq_core.domain.snapshot import BulkResult, DeadLetterDetail
+from pgq_core.domain.operation import BulkResult
+from pgq_core.domain.snapshot import DeadLetterDetail
 
 router = APIRouter(tags=["dead jobs"])
 

@@ -13,7 +13,7 @@ from pgq_core.api.models import AuditBody, QueueActed, QueueAnswer, QueueAudit, 
 from pgq_core.api.problems import refused
 from pgq_core.api.security import Context, Operator, Reader
 from pgq_core.domain.audit import checked_rule
-from pgq_core.domain.snapshot import ActionResult
+from pgq_core.domain.operation import ActionResult
 
 router = APIRouter(tags=["queues"])
 

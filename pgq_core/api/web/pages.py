@@ -29,7 +29,7 @@ from pgq_core.api.web.session import (
     remember_token,
     signed_in,
 )
-from pgq_core.domain.snapshot import BulkResult
+from pgq_core.domain.operation import BulkResult
 
 router = APIRouter()
 
