@@ -14,6 +14,7 @@ from psycopg.rows import dict_row
 from pgq_core.job_queue import JobQueue
 from pgq_core.settings import load_settings
 from pgq_tui.supervisor import PoolDefinition, SupervisorOptions, TiedSupervisor, start_tied
+from tests.support.queue_database import until_started
 from tests.support.waiting import eventually
 
 APP = str(Path(__file__).with_name("app.py"))
@@ -90,9 +91,7 @@ class Host:
             return [queue.enqueue(job_type, data, **options).id for _ in range(count)]
 
     def until_started(self, count: int) -> None:
-        """So many handlers run, as the workers' beats say: a claimed job is `running` in its row a little earlier."""
-        running = "SELECT coalesce(sum(running), 0) AS jobs FROM workers WHERE stopped_at IS NULL"
-        eventually(lambda: self.rows(running) == [{"jobs": count}], timeout=PATIENCE)
+        until_started(self.rows, count)
 
     def until_outcomes(self, **counts: int) -> None:
         """So many runs have ended so, and no others."""

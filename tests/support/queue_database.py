@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import psycopg
@@ -48,9 +49,7 @@ class QueueDatabase:
         return job_id
 
     def until_started(self, count: int) -> None:
-        """So many handlers run, as the workers' beats say: a claimed job is `running` in its row a little earlier."""
-        running = "SELECT coalesce(sum(running), 0) FROM workers WHERE stopped_at IS NULL"
-        eventually(lambda: self.value(running) == count)
+        until_started(self.all, count)
 
     def job(self, job_id: int) -> Row | None:
         rows = self.all("SELECT * FROM jobs WHERE id = %s", job_id)
@@ -85,6 +84,12 @@ class QueueDatabase:
         if self._conn.closed or self._conn.broken:
             self._conn = self._connect()
         return self._conn
+
+
+def until_started(rows: Callable[[str], list[Row]], count: int) -> None:
+    """So many handlers run, as the workers' beats say: a claimed job is `running` in its row a little earlier."""
+    running = "SELECT coalesce(sum(running), 0) AS jobs FROM workers WHERE stopped_at IS NULL"
+    eventually(lambda: rows(running) == [{"jobs": count}])
 
 
 FAULTS = """
