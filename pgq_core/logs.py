@@ -10,8 +10,8 @@ import queue
 import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import orjson
@@ -44,11 +44,10 @@ def configure_logs(*, format: LogFormat = "json", level: str = "info", descripto
     structlog.configure(
         processors=processors,
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
-        logger_factory=lambda *_: _LineLogger(writer),
+        logger_factory=_LineLoggers(writer, render, tuple(processors), says_info=_LEVELS[level] <= logging.INFO),
         cache_logger_on_first_use=False,
     )
     logging.basicConfig(handlers=[_StandardLogs()], level=_LEVELS[level], force=True)
-    _shortcut.append((tuple(processors), render, writer, _LEVELS[level] <= logging.INFO))
     return writer
 
 
@@ -58,23 +57,18 @@ def get_logger(name: str, **fields: Any) -> FilteringBoundLogger:  # noqa: ANN40
     return logger
 
 
-_shortcut: deque[tuple[tuple[structlog.typing.Processor, ...], Callable[[EventDict], bytes], LineWriter, bool]] = deque(
-    maxlen=1
-)
-"""What `configure_logs` set up last."""
-
-
 def say_many(logger: FilteringBoundLogger, event: str, rows: Iterable[Mapping[str, object]]) -> None:
     """What `logger.info(event, **row)` does for each row, at a third of its price and with one time stamp."""
-    if not _shortcut or structlog.get_config()["processors"] != list(_shortcut[0][0]):  # somebody else listens
+    config = structlog.get_config()
+    ours = config["logger_factory"]
+    if not isinstance(ours, _LineLoggers) or tuple(config["processors"]) != ours.processors:  # somebody else listens
         for row in rows:
             logger.info(event, **row)
         return
-    _, render, writer, says_info = _shortcut[0]
-    if says_info:
+    if ours.says_info:
         bound = structlog.get_context(logger)
         said = _stamp(logger, "", {"event": event, "level": "info"})
-        writer.write_lines([render(_bounded_fields(logger, "", {**bound, **row, **said})) for row in rows])
+        ours.writer.write_lines([ours.render(_bounded_fields(logger, "", {**bound, **row, **said})) for row in rows])
 
 
 def render_json(event: EventDict) -> bytes:
@@ -216,6 +210,19 @@ class _StandardLogs(logging.Handler):
             message = str(record.msg)
         fields = {"exc_info": record.exc_info} if record.exc_info else {}
         logger.log(min(max(record.levelno // 10 * 10, logging.DEBUG), logging.CRITICAL), message, **fields)
+
+
+@dataclass(frozen=True, slots=True)
+class _LineLoggers:
+    """Makes structlog's loggers, and knows what `say_many` needs to do without them."""
+
+    writer: LineWriter
+    render: Callable[[EventDict], bytes]
+    processors: tuple[structlog.typing.Processor, ...]
+    says_info: bool
+
+    def __call__(self, *_: object) -> _LineLogger:
+        return _LineLogger(self.writer)
 
 
 class _LineLogger:

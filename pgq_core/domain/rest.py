@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 SHARE: Final = 0.02
-"""Of the time."""
+"""Of the time that dear looks may take."""
 QUICK: Final = 0.1
 """Seconds: what takes no longer is not worth a rest."""
 

@@ -11,7 +11,6 @@ from psycopg import AsyncConnection
 
 from pgq_core.domain.fingerprint import fingerprint
 from pgq_core.domain.job import DeathReason
-from pgq_core.domain.rest import rest_after
 from pgq_core.maintenance.duty import Duty
 from pgq_core.maintenance.leadership import Leadership
 from pgq_core.maintenance.reaper import STATISTICS_SLOT
@@ -28,24 +27,18 @@ class Undertaker(Duty):
 
     reason: DeathReason
 
-    def __init__(self, leadership: Leadership, queries: Queries, *, interval: float) -> None:
-        super().__init__(leadership, queries, interval=interval)
-        self._rests_until = 0.0
-
     async def work(self, conn: AsyncConnection[Any]) -> None:
-        began = time.monotonic()
-        if began < self._rests_until:
+        if not self.is_rested():
             return
+        began = time.monotonic()
         try:
             count = await self._bury(conn)
         except psycopg.errors.CheckViolation:
             await self._queries.ensure_partitions(days_ahead=1).execute(conn)
             count = await self._bury(conn)
+        self.looked(began, found_all=count < BATCH)
         if count == BATCH:
             self.nudge()
-        else:
-            now = time.monotonic()
-            self._rests_until = now + rest_after(now - began)
 
     def take(self) -> Statement[DoomedRow]:
         """The statement that claims a batch of the doomed."""

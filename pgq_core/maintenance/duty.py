@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from psycopg import AsyncConnection
 
 from pgq_core.domain.health import turn_limit
+from pgq_core.domain.rest import rest_after
 from pgq_core.maintenance.leadership import Leadership
 from pgq_core.queries import Queries
 from pgq_core.service import PeriodicService
@@ -19,6 +21,7 @@ class Duty(PeriodicService):
         super().__init__(interval=interval, limit=turn_limit(interval, least=leadership.patience))
         self._leadership = leadership
         self._queries = queries
+        self._rests_until = 0.0
 
     async def run_once(self) -> None:
         async with self._leadership.lead() as conn:
@@ -28,3 +31,12 @@ class Duty(PeriodicService):
     async def work(self, conn: AsyncConnection[Any]) -> None:
         """One turn as the leader. Long work ends early and says so by `nudge`, so that other duties have their turn."""
         raise NotImplementedError
+
+    def is_rested(self) -> bool:
+        """Whether the rest after its last dear look is over."""
+        return time.monotonic() >= self._rests_until
+
+    def looked(self, began: float, *, found_all: bool) -> None:
+        """A look that began then has ended: the duty rests if it was dear, unless there is more to find at once."""
+        now = time.monotonic()
+        self._rests_until = now + rest_after(now - began) if found_all else now

@@ -12,7 +12,6 @@ import psycopg
 from psycopg import AsyncConnection
 
 from pgq_core.domain.decision import FailureKind, decide_after_failure
-from pgq_core.domain.rest import rest_after
 from pgq_core.maintenance.duty import Duty
 from pgq_core.maintenance.leadership import Leadership
 from pgq_core.queries import Queries
@@ -34,7 +33,6 @@ class Reaper(Duty):
         super().__init__(leadership, queries, interval=interval)
         self._stale_limit = timedelta(seconds=stale_limit)
         self._random = random
-        self._rests_until = 0.0
 
     async def work(self, conn: AsyncConnection[Any]) -> None:
         try:
@@ -52,7 +50,7 @@ class Reaper(Duty):
             return [], []
         async with conn.transaction():
             lost = await self._queries.mark_lost_workers(stale_limit=self._stale_limit).fetch_all(conn)
-            orphans = await self._lock_orphans(conn) if lost or time.monotonic() >= self._rests_until else []
+            orphans = await self._lock_orphans(conn) if lost or self.is_rested() else []
             writes = [self._fate(orphan) for orphan in orphans]
             await self._write(conn, writes)
         for worker_id in lost:
@@ -63,8 +61,7 @@ class Reaper(Duty):
         """Right after a worker was lost, and from time to time: the look goes through all that runs."""
         began = time.monotonic()
         orphans = await self._queries.lock_lost_jobs(stale_limit=self._stale_limit, limit=BATCH).fetch_all(conn)
-        now = time.monotonic()
-        self._rests_until = now if len(orphans) == BATCH else now + rest_after(now - began)
+        self.looked(began, found_all=len(orphans) < BATCH)
         return orphans
 
     async def _knows_the_time(self, conn: AsyncConnection[Any]) -> bool:

@@ -167,12 +167,15 @@ class ClaimQueries(QueryGroup):
         job_types: Sequence[str] | None,
         lease: timedelta | None,
         stretches: Sequence[Stretch] = (WHOLE_QUEUE,),
+        is_thorough: bool = True,
     ) -> Statement[ClaimedRow]:
         """Rows come in no order, see `in_claim_order`.
 
         `job_types` None claims any type; `lease` None means that liveness is the worker's heartbeat.
 
         `stretches`: where to look, in the order of the claim and apart from each other.
+
+        `is_thorough` False: quicker beside other claims, and may leave out a job that somebody had locked once.
         """
         return self._statement(
             "claim_jobs",
@@ -182,6 +185,7 @@ class ClaimQueries(QueryGroup):
             limit=limit,
             job_types=None if job_types is None else text_literal(tuple(job_types)),
             lease=lease,
+            is_thorough=is_thorough,
             **stretch_arrays(stretches),
         )
 

@@ -19,6 +19,8 @@ from pgq_core.worker.sweep import Sweep
 
 TURN: Final = timedelta(seconds=3)
 """How long a process has the sweep of a queue (for the job types it serves) to itself, if it does not go on."""
+CROWDED: Final = 100
+"""A claim of so many jobs, after one that found all it wanted, is likely to have others beside it."""
 _EVERYWHERE: Final = (WHOLE_QUEUE,)
 
 
@@ -46,6 +48,8 @@ class Search:
         self._is_thorough = is_thorough
         self._is_dry = False
         """The last claim found nothing."""
+        self._was_full = False
+        """The last claim behind the bounds found all it wanted."""
         self.frontier = Frontier()
         self.sweep = Sweep(self.frontier)
 
@@ -64,8 +68,14 @@ class Search:
         return found
 
     async def _claim_behind(self, conn: AsyncConnection[Any], limit: int) -> list[ClaimedRow]:
+        """Where there is plenty, without a look at what others hold. What that leaves out is in front of the bounds."""
         began = time.monotonic()
-        rows = await self._fetch(conn, self.frontier.stretches(), limit)
+        stretches = self.frontier.stretches()
+        is_hasty = self._was_full and limit >= CROWDED
+        rows = await self._fetch(conn, stretches, limit, is_thorough=not is_hasty)
+        if is_hasty and len(rows) < limit:
+            rows = in_claim_order([*rows, *await self._fetch(conn, stretches, limit - len(rows))])
+        self._was_full = len(rows) >= limit
         self._advance(rows, limit, began)
         return rows
 
@@ -101,7 +111,9 @@ class Search:
         statement = self._queries.acquire_lease(name=self.turn, holder=self._worker_id, duration=TURN)
         return bool(await statement.fetch_one(conn))
 
-    async def _fetch(self, conn: AsyncConnection[Any], stretches: Sequence[Stretch], limit: int) -> list[ClaimedRow]:
+    async def _fetch(
+        self, conn: AsyncConnection[Any], stretches: Sequence[Stretch], limit: int, *, is_thorough: bool = True
+    ) -> list[ClaimedRow]:
         statement = self._queries.claim_jobs(
             queue=self._queue,
             worker_id=self._worker_id,
@@ -109,6 +121,7 @@ class Search:
             job_types=self._job_types,
             lease=None,
             stretches=stretches,
+            is_thorough=is_thorough,
         )
         rows = in_claim_order(await statement.fetch_all(conn))
         if rows:

@@ -22,8 +22,8 @@ REDUNDANT = (
 
 
 def claim(play: Play, stretches: Sequence[Stretch] = (WHOLE_QUEUE,), **changes: object) -> list[int]:
-    given = {"queue": "q", "worker_id": "me", "limit": 10, "job_types": ["t"], "lease": None, **changes}
-    return play.ids("claim_jobs", **given, **stretch_arrays(stretches))
+    given = {"queue": "q", "worker_id": "me", "limit": 10, "job_types": ["t"], "lease": None, "is_thorough": True}
+    return play.ids("claim_jobs", **{**given, **changes}, **stretch_arrays(stretches))
 
 
 @plays("claim_jobs")
@@ -96,6 +96,15 @@ def a_claim_takes_as_many_as_asked_from_all_stretches_together(play: Play) -> No
     stretches = [Stretch(WHOLE_QUEUE.after, middle), Stretch(middle, WHOLE_QUEUE.until)]
     assert claim(play, stretches, limit=1) == [first]
     assert claim(play, stretches) == [second, third]
+
+
+@plays("claim_jobs")
+def a_hasty_claim_passes_over_whatever_was_locked_and_a_thorough_one_does_not(play: Play) -> None:
+    locked, free = play.job(), play.job()
+    play.database.run("SELECT FROM jobs WHERE id = %s FOR UPDATE", locked)
+
+    assert claim(play, is_thorough=False) == [free]
+    assert claim(play) == [locked]
 
 
 def position(play: Play, job: int) -> Position:
@@ -517,7 +526,8 @@ def a_claim_waits_for_nobody(play: Play) -> None:
         except psycopg.errors.LockNotAvailable:
             raise AssertionError(f"{name} waits for a locked row") from None
 
-    assert taken("claim_jobs", queue="q", worker_id="b", limit=9, job_types=["t"], lease=None, **EVERYWHERE) == jobs[1:]
+    asked = {"queue": "q", "worker_id": "b", "limit": 9, "job_types": ["t"], "lease": None, "is_thorough": True}
+    assert taken("claim_jobs", **asked, **EVERYWHERE) == jobs[1:]
     assert taken("claim_spent_jobs", holder="b", limit=9) == jobs[1:]
     assert taken("claim_suspect_job", queues=["q"], worker_id="b", job_types=["s"]) == suspects[1:]
     assert taken("claim_unknown_jobs", holder="b", after=timedelta(hours=1), limit=9) == [jobs[1], suspects[1]]

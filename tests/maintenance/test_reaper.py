@@ -150,7 +150,7 @@ async def test_more_jobs_than_a_batch_come_back(database: QueueDatabase, mainten
 async def test_a_dear_look_rests_but_a_lost_worker_is_looked_after_at_once(
     database: QueueDatabase, maintenance: Maintenance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pgq_core.maintenance.reaper.rest_after", lambda _: 3600.0)
+    monkeypatch.setattr("pgq_core.maintenance.duty.rest_after", lambda _: 3600.0)
     await maintenance.reaper.run_once()
     past = running_job(database, "script", claimed="10", lease="now() - interval '1 s'")
 

@@ -15,7 +15,7 @@ from pgq_core.domain.stretch import Position
 from pgq_core.handlers import Registry
 from pgq_core.queries import Queries
 from pgq_core.worker.clock import DatabaseClock
-from pgq_core.worker.search import Search
+from pgq_core.worker.search import CROWDED, Search
 from pgq_core.worker.sweep import Sweep
 from tests.conftest import SCHEMA
 from tests.support.corridors import RunningCorridor, running_corridor
@@ -106,6 +106,36 @@ async def test_a_raised_priority_is_seen(database: QueueDatabase, registry: Regi
         gate.set()
         await eventually_async(lambda: len(order) == 3)
     assert order == [0, 2, 1]
+
+
+async def test_a_job_that_was_locked_once_is_left_out_by_hasty_claims_and_found_by_the_sweep(
+    database: QueueDatabase,
+) -> None:
+    search = Search("default", Queries(SCHEMA), DatabaseClock(), worker_id="w", job_types=["noop"], is_thorough=False)
+    async with await connect(database.dsn, application_name="search", pinned_plans=True) as conn:
+        put(database, 2 * CROWDED + 10, due=LONG_AGO)
+        ids = [row["id"] for row in database.all("SELECT id FROM jobs ORDER BY id")]
+        locked = ids[CROWDED + 5]
+        database.run("SELECT FROM jobs WHERE id = %s FOR UPDATE", locked)
+
+        assert [row.id for row in await search.claim(conn, CROWDED)] == ids[:CROWDED]
+        hasty = [row.id for row in await search.claim(conn, CROWDED)]
+        assert hasty == [job_id for job_id in ids[CROWDED:] if job_id != locked][:CROWDED]
+
+        found = [*await look(search, conn), *await look(search, conn)]
+        assert sorted(hasty + found) == ids[CROWDED:]
+
+
+async def test_a_hasty_claim_that_finds_too_little_looks_thoroughly_at_once(database: QueueDatabase) -> None:
+    search = Search("default", Queries(SCHEMA), DatabaseClock(), worker_id="w", job_types=["noop"], is_thorough=False)
+    async with await connect(database.dsn, application_name="search", pinned_plans=True) as conn:
+        put(database, 2 * CROWDED, due=LONG_AGO)
+        ids = [row["id"] for row in database.all("SELECT id FROM jobs ORDER BY id")]
+        database.run("SELECT FROM jobs WHERE mod(id, 2) = 0 FOR UPDATE")
+
+        first = [row.id for row in await search.claim(conn, CROWDED)]
+        assert first == ids[:CROWDED]
+        assert [row.id for row in await search.claim(conn, CROWDED)] == ids[CROWDED:]
 
 
 async def test_where_sweeps_are_long_one_process_at_a_time_makes_them(database: QueueDatabase) -> None:
