@@ -12,7 +12,7 @@ _LONGEST_REASON = 160
 def bulk_words(result: BulkResult, done: str) -> str:
     """How many were done, how many refused, and why the first of those was.
 
-    >>> from pgq_core.domain.snapshot import ItemResult
+    >>> from pgq_core.domain.operation import ItemResult
     >>> bulk_words(BulkResult(7, (ItemResult(1), ItemResult(2), ItemResult(3, "already replayed by ada"))), "replayed")
     'replayed 2 · refused 1 (already replayed by ada)'
     >>> bulk_words(BulkResult(7, (ItemResult(1, job_id=42),)), "replayed"), bulk_words(BulkResult(None), "discarded")
@@ -31,7 +31,7 @@ def bulk_words(result: BulkResult, done: str) -> str:
 def cancel_words(result: BulkResult) -> str:
     """What became of a cancel: final, or asked of a worker.
 
-    >>> from pgq_core.domain.snapshot import ItemResult
+    >>> from pgq_core.domain.operation import ItemResult
     >>> cancel_words(BulkResult(7, (ItemResult(1, answer="requested"),)))
     'its worker was asked to stop; it may still succeed'
     """
