@@ -111,6 +111,8 @@ def app(command_id: str, keys: str, label: str, description: str, **more: str | 
 COMMANDS: tuple[Command, ...] = (
     act("pause", "p", "pause", "Pause the selected queue, or resume it", on="dash queues", action="toggle_pause",
         value=90, words="pause", argument="QUEUE [REASON]"),
+    act("audit", "A", "audit", "Set which runs of the selected queue leave a row: all, failures, a sample", on="queues",
+        value=58, words="audit", argument="QUEUE all|failures|sample [SHARE]"),
     act("scale_up", "plus equals_sign", "more", "One more worker in the selected pool", on="dash workers",
         action="scale(1)", shown="+", value=86),
     act("scale_down", "minus", "fewer", "One worker less in the selected pool: it drains", on="dash workers",
@@ -125,7 +127,7 @@ COMMANDS: tuple[Command, ...] = (
         words="drain"),
     act("restart_worker", "R", "restart", "Drain the selected worker and start another in its place", on="workers",
         value=83, words="restart"),
-    act("undo", "z", "undo", "Take the last replay, discard, pause or scaling of this session back",
+    act("undo", "z", "undo", "Take the last replay, discard, pause, scaling or audit of this session back",
         action="app.undo", value=14, words="undo"),
     act("resume", "", "resume", "Resume a paused queue", action="type_command('resume ')", words="resume",
         argument="QUEUE"),

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from pgq_core.domain.snapshot import PoolView
+from pgq_core.domain.snapshot import PoolView, QueueView
 from pgq_tui.command_line import CommandLine, CommandLineError
 from pgq_tui.command_list import SCREENS
 from pgq_tui.messages import GoTo
 from pgq_tui.screens.console_screen import ConsoleScreen
 from pgq_tui.screens.list_screen import ListScreen
-from pgq_tui.screens.verbs import pause_queue, resume_queue, scale_pool
+from pgq_tui.screens.verbs import pause_queue, resume_queue, scale_pool, set_audit
 from pgq_tui.theme import THEMES
+from pgq_tui.view_model.audit_choice import typed_rule
 from pgq_tui.view_model.palette import Token
 
 _MOST_WORKERS = 10_000
@@ -25,9 +26,11 @@ async def typed_with_arguments(screen: ConsoleScreen, typed: CommandLine) -> boo
     first, *rest = typed.arguments
     match typed.command.id:
         case "pause":
-            await pause_queue(screen, _known_queue(screen, first), " ".join(rest) or None)
+            await pause_queue(screen, _known_queue(screen, first).name, " ".join(rest) or None)
         case "resume":
-            await resume_queue(screen, _known_queue(screen, first))
+            await resume_queue(screen, _known_queue(screen, first).name)
+        case "audit":
+            await _audit(screen, first, rest)
         case "scale_to":
             await _scale(screen, first, rest)
         case "filter":
@@ -50,15 +53,22 @@ def _refuse_without_words(screen: ConsoleScreen, typed: CommandLine) -> None:
         raise CommandLineError(f"{typed.command.title} works on {places}")
 
 
-def _known_queue(screen: ConsoleScreen, name: str) -> str:
-    """The queue's name; a word that no queue has is a slip of the finger."""
-    names = [queue.name for queue in screen.session.overview.queues] if screen.session.overview else []
-    if name in names:
-        return name
-    longer = [known for known in names if known.startswith(name)]
+def _known_queue(screen: ConsoleScreen, name: str) -> QueueView:
+    """The queue of this name, or whose name alone begins so; a word that no queue has is a slip of the finger."""
+    queues = {queue.name: queue for queue in screen.session.overview.queues} if screen.session.overview else {}
+    if name in queues:
+        return queues[name]
+    longer = [queue for known, queue in queues.items() if known.startswith(name)]
     if len(longer) == 1:
         return longer[0]
-    raise CommandLineError(f"there is no queue {name!r}" + (f": {', '.join(names[:8])}" if names else ""))
+    raise CommandLineError(f"there is no queue {name!r}" + (f": {', '.join(list(queues)[:8])}" if queues else ""))
+
+
+async def _audit(screen: ConsoleScreen, name: str, rest: list[str]) -> None:
+    rule = typed_rule(rest)
+    if rule is None:
+        raise CommandLineError("write :audit QUEUE all, failures or sample, and the share after it: sample 1%")
+    await set_audit(screen, _known_queue(screen, name), rule)
 
 
 async def _scale(screen: ConsoleScreen, name: str, rest: list[str]) -> None:

@@ -32,6 +32,17 @@ class AuditRule:
         """None where no sample is taken."""
         return self.sample if self.audit is Audit.SAMPLE else None
 
+    @property
+    def kept_share(self) -> float:
+        """Of plain successes, whatever the mode."""
+        match self.audit:
+            case Audit.ALL:
+                return 1.0
+            case Audit.FAILURES:
+                return 0.0
+            case Audit.SAMPLE:
+                return self.sample
+
     def document(self) -> dict[str, JSON]:
         """As it is written into operations, without the share where none is taken.
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TypeVar
 
+from pgq_core.domain.audit import AuditRule
 from pgq_core.domain.filters import DeadLetterFilters, JobFilters, RunFilters
 from pgq_core.domain.job import JSON
 from pgq_core.domain.masking import Mask
@@ -148,6 +149,9 @@ class MaskedBackend:
 
     async def resume(self, queue: str) -> ActionResult:
         return await self._inner.resume(queue)
+
+    async def set_audit(self, queue: str, rule: AuditRule) -> ActionResult:
+        return await self._inner.set_audit(queue, rule)
 
     async def replay(self, letter_ids: Sequence[int]) -> BulkResult:
         return await self._inner.replay(letter_ids)

@@ -9,6 +9,7 @@ from typing import Any
 from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict
 
+from pgq_core.domain.audit import AuditRule
 from pgq_core.domain.filters import DeadLetterFilters, JobFilters, RunFilters
 from pgq_core.domain.operation import ActionResult, BulkResult, OperationView, Preview
 from pgq_core.domain.snapshot import (
@@ -155,6 +156,9 @@ class PostgresBackend:
 
     async def resume(self, queue: str) -> ActionResult:
         return await self._write(lambda conn: self._operations.resume(conn, queue))
+
+    async def set_audit(self, queue: str, rule: AuditRule) -> ActionResult:
+        return await self._write(lambda conn: self._operations.set_audit(conn, queue, rule.audit, share=rule.share))
 
     async def replay(self, letter_ids: Sequence[int]) -> BulkResult:
         return await self._write(lambda conn: self._operations.replay(conn, letter_ids))

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import Protocol
 
+from pgq_core.domain.audit import AuditRule
 from pgq_core.domain.filters import DeadLetterFilters, JobFilters, RunFilters
 from pgq_core.domain.operation import ActionResult, BulkResult, OperationView, Preview
 from pgq_core.domain.snapshot import (
@@ -90,6 +91,8 @@ class Backend(Protocol):
     async def pause(self, queue: str, reason: str | None) -> ActionResult: ...
 
     async def resume(self, queue: str) -> ActionResult: ...
+
+    async def set_audit(self, queue: str, rule: AuditRule) -> ActionResult: ...
 
     async def replay(self, letter_ids: Sequence[int]) -> BulkResult: ...
 

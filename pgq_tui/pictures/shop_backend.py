@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from itertools import count
 
+from pgq_core.domain.audit import AuditRule
 from pgq_core.domain.filters import DeadLetterFilters, JobFilters, RunFilters
 from pgq_core.domain.operation import ActionResult, BulkResult, ItemResult, OperationView, Preview
 from pgq_core.domain.snapshot import (
@@ -141,6 +142,9 @@ class ShopBackend:
         return self._change_queue(
             queue, lambda q: replace(q, paused=False, paused_at=None, paused_by=None, pause_reason=None)
         )
+
+    async def set_audit(self, queue: str, rule: AuditRule) -> ActionResult:
+        return self._change_queue(queue, lambda q: replace(q, audit=rule.audit, audit_sample=rule.share))
 
     async def replay(self, letter_ids: Sequence[int]) -> BulkResult:
         return self._resolve(letter_ids, "replayed")

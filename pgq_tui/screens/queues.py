@@ -12,6 +12,7 @@ from pgq_core.domain.snapshot import Overview, QueueView
 from pgq_tui.command_list import Command
 from pgq_tui.commands import bindings
 from pgq_tui.messages import GoTo
+from pgq_tui.screens.audit_flow import AuditFlow
 from pgq_tui.screens.list_screen import ListScreen
 from pgq_tui.screens.queue_list import QueueList
 from pgq_tui.view_model.attention import troubled_queues
@@ -26,7 +27,7 @@ from pgq_tui.widgets.row_table import RowTable
 from pgq_tui.widgets.time_chart import TimeChart
 
 
-class QueuesScreen(QueueList, ListScreen):
+class QueuesScreen(QueueList, AuditFlow, ListScreen):
     """A table above, the detail of one queue below or beside it."""
 
     ID = "queues"
@@ -65,7 +66,7 @@ class QueuesScreen(QueueList, ListScreen):
         self.refresh_chrome()
 
     def _show_detail(self) -> None:
-        overview, queue = self.session.overview, self._queue()
+        overview, queue = self.session.overview, self.shown_queue()
         shown = None
         if overview and queue:
             shown = queue_detail(queue, overview, self.palette, zone=self.session.zone, glyphs=self.glyphs)
@@ -73,7 +74,7 @@ class QueuesScreen(QueueList, ListScreen):
             self.query_one(TimeChart).show(queue_chart(queue, now))
         self.query_one(DetailPane).show(shown)
 
-    def _queue(self) -> QueueView | None:
+    def shown_queue(self) -> QueueView | None:
         overview, key = self.session.overview, self.query_one(RowTable).cursor_key
         return next((queue for queue in overview.queues if queue.name == key), None) if overview else None
 
@@ -93,7 +94,7 @@ class QueuesScreen(QueueList, ListScreen):
             self._wanted = ""
 
     def is_usable(self, command: Command) -> bool:
-        needs_row = command.id in {"pause", "open", "queue_dead", "queue_runs"}
+        needs_row = command.id in {"pause", "audit", "open", "queue_dead", "queue_runs"}
         return super().is_usable(command) and (not needs_row or self.selected_queue() is not None)
 
     def copy_words(self) -> str:
@@ -101,7 +102,7 @@ class QueuesScreen(QueueList, ListScreen):
         return detail_plain(detail) if detail else ""
 
     def remark(self) -> str:
-        queue = self._queue()
+        queue = self.shown_queue()
         return f'paused: "{queue.pause_reason}"' if queue and queue.paused and queue.pause_reason else ""
 
     def action_open(self) -> None:

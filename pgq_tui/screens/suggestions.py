@@ -18,8 +18,9 @@ def suggestions(view: Overview | None) -> tuple[str, ...]:
     lines += [f"{word} " for word in _WITH_NAME]
     if view is not None:
         lines += [f"{word} {queue.name}" for word in ("pause", "resume") for queue in view.queues[:_MOST]]
+        lines += [f"audit {queue.name} " for queue in view.queues[:_MOST]]
         lines += [f"scale {pool.name} " for pool in view.pools[:_MOST]]
     return tuple(lines)
 
 
-_WITH_NAME = ("pause", "resume", "scale", "filter", "theme")
+_WITH_NAME = ("pause", "resume", "audit", "scale", "filter", "theme")

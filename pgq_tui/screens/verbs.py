@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pgq_core.domain.audit import AuditRule, kept_runs
 from pgq_core.domain.operation import ActionResult
-from pgq_core.domain.snapshot import Overview
+from pgq_core.domain.snapshot import Overview, QueueView
 from pgq_tui.screens.console_screen import ConsoleScreen
 from pgq_tui.screens.journal import Outcome
+from pgq_tui.view_model.audit_choice import fewer_kept, rule_of
 from pgq_tui.view_model.figures import plural
 from pgq_tui.view_model.results import action_words
 
@@ -22,6 +24,22 @@ async def resume_queue(screen: ConsoleScreen, name: str) -> None:
         return outcome_of(await screen.session.backend.resume(name), "resumed")
 
     await screen.perform(f"resume {name}", resume)
+
+
+async def set_audit(screen: ConsoleScreen, queue: QueueView, rule: AuditRule) -> None:
+    """Asks before a queue keeps less than it does; must be called inside a worker."""
+    before, words = rule_of(queue), f"keeps {kept_runs(rule.audit, rule.share)}"
+    if rule == before:
+        screen.say(f"{queue.name} {words} already")
+        return
+    question = fewer_kept(queue.name, before, rule)
+    if question is not None and not await screen.confirm(question, "A"):
+        return
+
+    async def change() -> Outcome:
+        return outcome_of(await screen.session.backend.set_audit(queue.name, rule), words)
+
+    await screen.perform(f"audit {queue.name}", change)
 
 
 async def scale_pool(screen: ConsoleScreen, host: str, pool: str, wanted: int) -> None:

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
+from pgq_core.domain.audit import Audit, AuditRule
 from pgq_core.errors import DatabaseUnavailable
 from pgq_tui.pictures import busy_shop
+from pgq_tui.widgets.choice_dialog import ChoiceDialog
 from pgq_tui.widgets.confirm_dialog import ConfirmDialog
-from pgq_tui.widgets.dialog import DEAD_SECONDS
+from pgq_tui.widgets.dialog import DEAD_SECONDS, Dialog
 from pgq_tui.widgets.input_dialog import InputDialog
 from pgq_tui.widgets.row_table import RowTable
 from tests.console.stage import FakeBackend, console, screen_lines, screen_text, settle, shows
@@ -19,9 +21,9 @@ from tests.console.stage import FakeBackend, console, screen_lines, screen_text,
 SIZE = (120, 36)
 
 
-async def armed(pilot: Pilot[Any]) -> None:
+async def armed(pilot: Pilot[Any], dialog: type[Dialog[Any]] = ConfirmDialog) -> None:
     """A dialog is open, and the moment in which it hears nothing is over."""
-    await settle(pilot, until=lambda: isinstance(pilot.app.screen, ConfirmDialog))
+    await settle(pilot, until=lambda: isinstance(pilot.app.screen, dialog))
     await pilot.pause(DEAD_SECONDS + 0.02)
 
 
@@ -226,6 +228,78 @@ async def test_pausing_asks_for_a_reason_and_resuming_does_not() -> None:
         await shows(pilot, "resume emails: resumed")
         assert backend.called("pause") == [("emails", "smtp down")]
         assert backend.called("resume") == [("emails",)]
+
+
+async def at_audit_of_emails(pilot: Pilot[Any]) -> None:
+    await pilot.press("2")
+    await shows(pilot, "queue emails")
+    await pilot.press("A")
+    await armed(pilot, ChoiceDialog)
+
+
+async def test_keeping_fewer_runs_of_a_queue_says_what_is_no_longer_kept_and_asks() -> None:
+    backend = FakeBackend()
+
+    async with console(backend).run_test(size=SIZE) as pilot:
+        await at_audit_of_emails(pilot)
+        await shows(pilot, "Now it keeps all runs")
+        await pilot.press("f")
+        await armed(pilot)
+        await shows(pilot, "no plain success of emails will leave a row", "is unknown once it has ended")
+        assert not backend.called("set_audit")
+        await pilot.press("A")
+        assert isinstance(pilot.app.screen, ConfirmDialog)
+        await pilot.press("y")
+
+        await shows(pilot, "audit emails: keeps failures only", "runs kept")
+        assert backend.called("set_audit") == [("emails", AuditRule(Audit.FAILURES))]
+
+
+async def test_a_sample_asks_for_its_share_and_explains_a_wrong_one() -> None:
+    backend = FakeBackend()
+
+    async with console(backend).run_test(size=SIZE) as pilot:
+        await at_audit_of_emails(pilot)
+        await pilot.press("s")
+        await armed(pilot, InputDialog)
+        pilot.app.screen.query_one("#input-field").value = "5"
+        await pilot.press("enter")
+        await shows(pilot, "above 0 % and up to 100 %")
+        pilot.app.screen.query_one("#input-field").value = "5 %"
+        await pilot.press("enter")
+        await armed(pilot)
+        await shows(pilot, "only 5 % of the plain successes of emails")
+        await pilot.press("y")
+
+        await shows(pilot, "audit emails: keeps failures and 5 % of successes")
+        assert backend.called("set_audit") == [("emails", AuditRule(Audit.SAMPLE, 0.05))]
+
+
+async def test_keeping_more_runs_of_a_queue_is_not_asked_about() -> None:
+    backend = FakeBackend()
+    backend.shop.queues = [replace(queue, audit=Audit.SAMPLE, audit_sample=0.1) for queue in backend.shop.queues]
+
+    async with console(backend).run_test(size=SIZE) as pilot:
+        await at_audit_of_emails(pilot)
+        await pilot.press("a")
+
+        await shows(pilot, "audit emails: keeps all runs")
+        assert backend.called("set_audit") == [("emails", AuditRule())]
+
+
+@pytest.mark.parametrize("way_out", [["escape"], ["enter"], ["s", "escape"], ["f", "escape"], ["f", "enter"]])
+async def test_what_a_queue_keeps_stays_unless_it_is_meant(way_out: list[str]) -> None:
+    backend = FakeBackend()
+
+    async with console(backend).run_test(size=SIZE) as pilot:
+        await at_audit_of_emails(pilot)
+        for key in way_out:
+            before = pilot.app.screen
+            await pilot.press(key)
+            await settle(pilot, until=lambda before=before: pilot.app.screen is not before)
+
+        await settle(pilot, until=lambda: not isinstance(pilot.app.screen, Dialog))
+        assert not backend.called("set_audit")
 
 
 async def test_plus_and_minus_scale_the_selected_pool_at_once() -> None:

@@ -83,8 +83,8 @@ def test_what_changes_the_system_is_marked_so() -> None:
     changing = {one.id for one in COMMANDS if one.is_mutating}
 
     assert changing == {
-        "pause", "resume", "scale_up", "scale_down", "scale_to", "replay", "discard", "cancel_job", "drain_worker",
-        "restart_worker", "undo",
+        "pause", "audit", "resume", "scale_up", "scale_down", "scale_to", "replay", "discard", "cancel_job",
+        "drain_worker", "restart_worker", "undo",
     }  # fmt: skip
 
 
@@ -145,6 +145,12 @@ async def test_the_palette_goes_to_a_queue_by_its_name() -> None:
         ("pause nothing", "there is no queue 'nothing'"),
         ("resume invoices", "resume invoices: resumed"),
         ("resume", "write :resume QUEUE"),
+        ("audit emails failures", "no plain success of emails will leave a row"),
+        ("audit emails sample 5 %", "only 5 % of the plain successes of emails"),
+        ("audit reports all", "reports keeps all runs already"),
+        ("audit emails sample 5", "write :audit QUEUE"),
+        ("audit nobody all", "there is no queue 'nobody'"),
+        ("audit", "audit works on 2 Queues"),
         ("filter queue:a", "this screen has no filter"),
         ("theme light", "theme pgq-light"),
         ("theme pink", "there is no theme 'pink'"),

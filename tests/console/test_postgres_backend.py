@@ -10,6 +10,7 @@ from datetime import timedelta
 import pytest
 from psycopg import AsyncConnection
 
+from pgq_core.domain.audit import Audit, AuditRule
 from pgq_core.domain.filters import DeadLetterFilters, JobFilters, RunFilters
 from pgq_core.errors import DatabaseUnavailable, OperationRefused, ReadOnlyRefused, SchemaMissing
 from pgq_core.migrate import check_schema_async, migrate
@@ -93,6 +94,11 @@ async def test_verbs_are_written_down_and_can_be_undone(dsn: str) -> None:
         assert (await backend.scale("host-a", "emails", 99)).refusal is not None
         assert (await backend.pause("default", "deploy")).refusal is None
         assert (await backend.resume("default")).refusal is None
+        audit = await backend.set_audit("default", AuditRule(Audit.SAMPLE, 0.05))
+        assert await value_of(conn, "SELECT audit || ' ' || audit_sample FROM queues") == "sample 0.05"
+        assert audit.operation_id is not None
+        await backend.undo(audit.operation_id)
+        assert await value_of(conn, "SELECT audit FROM queues") == "all"
         assert (await backend.cancel([job])).items[0].answer == "cancelled"
         assert (await backend.drain_worker("host-a-emails-1")).refusal is None
         assert (await backend.restart_worker("host-a-emails-1")).refusal is None
@@ -114,6 +120,7 @@ async def test_a_read_only_backend_refuses_every_verb(dsn: str) -> None:
             backend.cancel([1]),
             backend.pause("default", None),
             backend.resume("default"),
+            backend.set_audit("default", AuditRule(Audit.FAILURES)),
             backend.scale("h", "p", 1),
             backend.scale_by("h", "p", 1),
             backend.drain_worker("w"),
