@@ -483,10 +483,10 @@ ONE_WRITE = (
 )
 
 spared("release_jobs", "WHERE cancel_requested", because=ONE_WRITE)
-spared("reschedule_jobs", "AND h.outcome = 'cancelled'", "AND h.outcome <> 'cancelled'", because=ONE_WRITE)
+spared("reschedule_jobs", "WHERE outcome = 'cancelled'", "WHERE outcome <> 'cancelled'", because=ONE_WRITE)
 spared(
     "reschedule_jobs",
-    "WHEN now() + h.delay > now()",
+    "WHEN now() + f.delays[place] > now()",
     because="the trigger derives the same from the time; this spares it",
 )
 

@@ -100,3 +100,5 @@ def _locks(text: str) -> Iterator[Mutant]:
         yield Mutant(found[2], text[: found.start(2)] + text[found.end(2) :], about_locks=True)
         if found[1]:
             yield Mutant(found[1], text[: found.start(1)] + text[found.end(1) :], about_locks=True)
+    for found in re.finditer(r"( ORDER BY [^\n()]+)\) \w+\s+CROSS JOIN LATERAL \([^()]+ FOR UPDATE\)", text):
+        yield Mutant(found[1], text[: found.start(1)] + text[found.end(1) :], about_locks=True)

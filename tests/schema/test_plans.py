@@ -245,10 +245,9 @@ def test_a_batch_of_ends_reads_once_what_the_queues_keep(seeded: str, *, is_pinn
     assert [node["Actual Loops"] for node in nodes if node.get("Relation Name") == "queues"] == [1]
 
 
-def test_ends_find_their_rows_where_the_statistics_say_that_there_are_none(
-    server_dsn: str, template_database: str
-) -> None:
-    """A vacuum that found the table empty and could not cut it: the planner takes it for empty until the next one."""
+@pytest.fixture(scope="module")
+def taken_for_empty(server_dsn: str, template_database: str) -> Iterator[str]:
+    """A vacuum found the table empty and could not cut it: the planner takes it for empty until the next one."""
     with new_database(server_dsn, template=template_database) as dsn:
         with session(dsn, options=f"-c search_path={SCHEMA}") as conn:
             conn.execute("ALTER TABLE jobs SET (autovacuum_enabled = off)")
@@ -261,14 +260,43 @@ def test_ends_find_their_rows_where_the_statistics_say_that_there_are_none(
             conn.execute("VACUUM (TRUNCATE false, ANALYZE) jobs")
             conn.execute(add, (None, 0, 5000))
             conn.execute(add, ("w1", 7, 100))
-            jobs = [row["id"] for row in rows(conn, "SELECT id FROM jobs WHERE locked_by = 'w1' ORDER BY id")]
-        finish = QUERIES.finish_jobs([FinishedJob(job, 7, NOW, NOW) for job in jobs], worker_id="w1", slot=0)
-        with connect_sync(dsn, application_name="plans", pinned_plans=True) as conn:
-            conn.execute(f"SET search_path = {SCHEMA}")
-            nodes = list(walk(executed_plan(conn, finish)["Plan"]))
+            conn.execute(add, ("w2", 8, 1000))
+        yield dsn
 
-    removed = [node.get(f"Rows Removed by {kind}", 0) for node in nodes for kind in ("Filter", "Join Filter")]
-    assert max(removed) <= len(jobs), "it looked at rows that it was not told to end"
+
+ENDS = {
+    "finish_jobs": lambda ids: QUERIES.finish_jobs(
+        [FinishedJob(job, 7, NOW, NOW) for job in ids], worker_id="w1", slot=0
+    ),
+    "reschedule_jobs": lambda ids: QUERIES.reschedule_jobs(
+        [RescheduledJob(job, 7, "w1", None, None, "retried", charge=1, delay=5.0) for job in ids], slot=0
+    ),
+    "bury_jobs": lambda ids: QUERIES.bury_jobs(
+        [BuriedJob(job, 7, "w1", None, None, "exhausted", charge=1, error="no") for job in ids], slot=0
+    ),
+    "release_jobs": lambda ids: QUERIES.release_jobs([(job, 7) for job in ids]),
+}
+
+
+@pytest.mark.parametrize("is_pinned", [True, False], ids=["pinned", "free"])
+@pytest.mark.parametrize("name", ENDS)
+def test_ends_find_their_rows_where_the_statistics_say_that_there_are_none(
+    taken_for_empty: str, name: str, *, is_pinned: bool
+) -> None:
+    """A row is looked at once for each part of the statement, and never with the whole batch again."""
+    with connect_sync(taken_for_empty, application_name="plans", pinned_plans=is_pinned) as conn:
+        conn.execute(f"SET search_path = {SCHEMA}")
+        ids = [job for (job,) in conn.execute("SELECT id FROM jobs WHERE locked_by = 'w1' ORDER BY id")]
+        nodes = list(walk(executed_plan(conn, ENDS[name](ids))["Plan"]))
+
+    rows_of_jobs = [node["Actual Loops"] * node["Actual Rows"] for node in nodes if node.get("Relation Name") == "jobs"]
+    removed = [
+        node["Actual Loops"] * node.get(f"Rows Removed by {kind}", 0)
+        for node in nodes
+        for kind in ("Filter", "Join Filter")
+    ]
+    assert max(rows_of_jobs) == len(ids), "it went over rows that it was not told to end"
+    assert max(removed) <= len(ids), "it looked at a row once for each row of the batch"
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 -- Moves a batch of running jobs to dead_letter_jobs in one statement: dead letter with the story of all attempts, closed run, statistics.
 -- Only jobs still running under the same claim. Rows are locked in id order, so that two batches cannot deadlock.
+-- Rows are found from the batch's side, see reschedule_jobs.
 -- `ran` is false for a job that ends without having run (spent budget, malformed): its run row has attempt 0.
 WITH input AS (
     SELECT *
@@ -11,16 +12,17 @@ WITH input AS (
     SELECT j.*, i.worker, coalesce(to_timestamp(i.started), j.locked_at) AS started_at,
            coalesce(to_timestamp(i.finished), now()) AS finished_at, i.reason, i.charge, i.error, i.error_class, i.traceback,
            i.fingerprint, CASE WHEN i.ran THEN j.attempts + 1 ELSE 0 END AS attempt
-      FROM {schema}.jobs j
-      JOIN input i ON i.id = j.id
-     WHERE j.status = 'running'
-       AND j.claim_token = i.token
-     ORDER BY j.id
-       FOR UPDATE OF j
+      FROM (SELECT * FROM input ORDER BY id) i
+     CROSS JOIN LATERAL (
+           SELECT *
+             FROM {schema}.jobs
+            WHERE id = i.id
+              AND status = 'running'
+              AND claim_token = i.token
+              FOR UPDATE) j
 ), buried AS (
     DELETE FROM {schema}.jobs j
-     USING held h
-     WHERE j.id = h.id
+     WHERE j.id = ANY (ARRAY(SELECT id FROM held))
 ), letter AS (
     INSERT INTO {schema}.dead_letter_jobs (original_job_id, queue, payload, last_error, attempts, died_at, priority, max_attempts,
                                            idempotency_key, created_at, timeout, reason, error_class, traceback, fingerprint,

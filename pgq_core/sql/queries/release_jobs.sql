@@ -1,5 +1,6 @@
 -- Hands claimed jobs back that have not started: no run, no attempt, their place in the order kept.
 -- Only jobs still running under the same claim. Rows are locked in id order, so that two batches cannot deadlock.
+-- Rows are found from the batch's side, see reschedule_jobs.
 -- One that was cancelled while it waited in a worker's hands ends here (one run row, attempt 0, counted like
 -- any other end). Sleepers are woken for the rest.
 WITH input AS (
@@ -7,12 +8,14 @@ WITH input AS (
       FROM unnest(%(ids)s::bigint[], %(tokens)s::bigint[]) AS t(id, token)
 ), held AS MATERIALIZED (
     SELECT j.*
-      FROM {schema}.jobs j
-      JOIN input i ON i.id = j.id
-     WHERE j.status = 'running'
-       AND j.claim_token = i.token
-     ORDER BY j.id
-       FOR UPDATE OF j
+      FROM (SELECT * FROM input ORDER BY id) i
+     CROSS JOIN LATERAL (
+           SELECT *
+             FROM {schema}.jobs
+            WHERE id = i.id
+              AND status = 'running'
+              AND claim_token = i.token
+              FOR UPDATE) j
 ), released AS (
     UPDATE {schema}.jobs j
        SET status = 'pending',
