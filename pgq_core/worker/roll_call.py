@@ -66,9 +66,8 @@ class RollCall:
         known = self._executor.job_ids() | self._completer.job_ids()
         missed = {(claim.id, claim.claim_token) for claim in claims if claim.id not in known}
         lost = missed & self._missed if self._is_second else set()
-        if lost:
-            await self._queries.release_jobs(sorted(lost)).execute(conn)
-            self._logger.warning("claims_without_an_answer_handed_back", count=len(lost))
+        if lost and (count := await self._queries.release_jobs(sorted(lost)).execute(conn)):
+            self._logger.warning("claims_without_an_answer_handed_back", count=count)
         self._missed, self._is_second = missed, bool(missed) and not self._is_second
         now = time.monotonic()
         if self._is_second:
