@@ -1,4 +1,4 @@
-"""How long a look rests that was dear: no look takes more than a fiftieth of the time, however long each one is.
+"""How long a look rests that was dear: such looks take no more than a fiftieth of the time, however long each one is.
 
 Looks walk over index entries of rows that are gone. While somebody holds a snapshot open nothing removes these, and a
 look that is quick as a rule takes seconds.

@@ -1,4 +1,7 @@
-"""Every statement the program runs: one `Queries` object, one method per `.sql` file, method name = file name."""
+"""The statements of the queue: one `Queries` object, one method per file of `sql/queries`, method name = file name.
+
+What only migrations, partitions, the embedded server, the benchmark or tests run lies in folders of its own beside it.
+"""
 
 from __future__ import annotations
 

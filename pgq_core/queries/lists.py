@@ -1,4 +1,4 @@
-"""Statements of lists and single records: keyset pages, errors and payloads cut by the server."""
+"""Statements of lists and single records: keyset pages; the server cuts errors in lists and payloads in records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements of the overview: few, cheap, none of them reads a payload or scans a table that grows."""
+"""Statements of the overview and of checks: few, cheap, none of them reads a payload or scans a table that grows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ServerRow:
 
 @dataclass(frozen=True, slots=True)
 class QueueRow:
-    """One queue. Counts go up to one past the cap; a count that was not asked for is 0."""
+    """One queue. Counts (`running` apart) go up to one past the cap; a count that was not asked for is 0."""
 
     name: str
     paused: bool

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from pgq_core.queries.statement import QueryGroup, Statement
 
@@ -78,11 +78,3 @@ class SchemaQueries(QueryGroup):
 
     def has_invalid_index(self, index: str) -> Statement[bool]:
         return self._statement("has_invalid_index", bool, schema=self.schema, index=index)
-
-    def drop_run_partition(self, *, kept: timedelta) -> Statement[str | None]:
-        """Answers the name of the partition, None when none is past retention."""
-        return self._statement("drop_run_partition", kept=kept)
-
-    def release_orphan_keys(self, *, after: str, limit: int) -> Statement[str]:
-        """Looks at the next `limit` keys; rows: the last key it looked at, none at the end of the table."""
-        return self._statement("release_orphan_keys", str, after=after, limit=limit)

@@ -263,11 +263,19 @@ class UpkeepQueries(QueryGroup):
     def prepare_drop(self, *, milliseconds: int) -> Statement[str]:
         return self._statement("prepare_drop", str, milliseconds=milliseconds)
 
+    def drop_run_partition(self, *, kept: timedelta) -> Statement[str | None]:
+        """Answers the name of the partition, None when none is past retention."""
+        return self._statement("drop_run_partition", kept=kept)
+
     def prune_dead_letters(self, *, kept: timedelta, limit: int) -> Statement[None]:
         return self._statement("prune_dead_letters", kept=kept, limit=limit)
 
     def prune_keys(self, *, limit: int) -> Statement[None]:
         return self._statement("prune_keys", limit=limit)
+
+    def release_orphan_keys(self, *, after: str, limit: int) -> Statement[str]:
+        """Looks at the next `limit` keys; rows: the last key it looked at, none at the end of the table."""
+        return self._statement("release_orphan_keys", str, after=after, limit=limit)
 
     def prune_workers(self, *, kept: timedelta, keep: int) -> Statement[None]:
         return self._statement("prune_workers", kept=kept, keep=keep)

@@ -40,7 +40,7 @@ from pgq_core.worker.protocol import Report, ReportKind, RunnerOrders
 from pgq_core.worker.spec import RunnerSpec, served_queues
 
 ESCALATE_AFTER: Final = 1.1
-"""Seconds beyond its grace after which a leaving runner is killed."""
+"""Seconds after which a leaving runner is killed: beyond its grace, or from the word to leave at once."""
 OVERDUE_MARGIN: Final = 1.0
 """Seconds that a runner has, after a job's time limit and the grace, to give itself up before its keeper does."""
 _CLOSING: Final = 0.5
@@ -153,7 +153,10 @@ class Keeper:
             handle.child.kill()
 
     async def settled(self) -> None:
-        """Until all ends are recorded and all jobs of the dead are given back, however long the database is away."""
+        """Until all ends are recorded and all jobs of the dead are given back, however long the database is away.
+
+        What the database refuses is logged and given up; the reaper finds it.
+        """
         while self._burials:
             await asyncio.wait(self._burials)
 
