@@ -209,6 +209,55 @@ def test_only_the_wish_to_be_woken_is_committed_without_waiting_for_the_disk() -
     assert unsynced == ["set_waiting"]
 
 
+COMMIT_LOG = """
+CREATE TABLE public.commits (program text, act text, setting text);
+CREATE FUNCTION public.note_commit() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO public.commits
+    VALUES (current_setting('application_name'), tg_op, current_setting('synchronous_commit'));
+    RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER note_commit AFTER UPDATE OR DELETE ON jobs
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION public.note_commit()
+"""
+NO_COMMIT_LOG = """
+DROP TRIGGER note_commit ON jobs;
+DROP FUNCTION public.note_commit();
+DROP TABLE public.commits
+"""
+
+
+@pytest.mark.parametrize("setting", ["on", "local"])
+async def test_workers_commit_as_the_server_says(database: QueueDatabase, registry: Registry, setting: str) -> None:
+    """A claim that a crash of the server forgets is a token given out twice. Looked at when the commit begins."""
+
+    @registry.handler("job", retry=lambda attempt, error: 0.01)
+    async def job(data: Any) -> None:
+        if data == "fail":
+            raise RuntimeError("as asked")
+
+    name = database.value("SELECT current_database()")
+    database.run(f"ALTER DATABASE {name} SET synchronous_commit = {setting}")
+    database.run(COMMIT_LOG)
+    try:
+        async with running_corridor(database.dsn, registry):
+            good, bad = database.put("job"), database.put("job", "fail", max_attempts=2)
+            await eventually_async(
+                lambda: database.outcomes(good) == ["succeeded"] and database.letter(bad), timeout=30
+            )
+        commits = database.all("SELECT DISTINCT program, act, setting FROM public.commits ORDER BY program, act")
+    finally:
+        database.run(NO_COMMIT_LOG)
+        database.run(f"ALTER DATABASE {name} RESET synchronous_commit")
+
+    assert {(row["program"], row["act"]) for row in commits} >= {
+        ("pgq worker: claim", "UPDATE"),
+        ("pgq worker: finish", "UPDATE"),
+        ("pgq worker: finish", "DELETE"),
+    }
+    assert {row["setting"] for row in commits} == {setting}
+
+
 async def test_finish_and_enqueue_tell_nobody_and_a_statement_of_many_tells_once(
     database: QueueDatabase, queue: JobQueue, queries: Queries
 ) -> None:

@@ -478,6 +478,24 @@ def a_job_is_handed_back_only_by_the_claim_that_holds_it(play: Play) -> None:
     assert play.values("SELECT cancelled FROM job_stats") == [1]
 
 
+@plays("list_claims")
+def a_worker_is_told_of_its_own_claims_newer_than_a_token(play: Play) -> None:
+    play.running(6)
+    play.running(7, worker="neighbour")
+    known, first, second = (play.running(token, worker="me") for token in (5, 6, 7))
+
+    rows = play.run("list_claims", worker_id="me", after=5)
+    assert [(row["id"], row["claim_token"]) for row in rows] == [(first, 6), (second, 7)]
+    assert play.ids("list_claims", worker_id="me", after=0) == [known, first, second]
+
+
+spared(
+    "list_claims",
+    "AND status = 'running'",
+    because="the table's own check says that a job with an owner runs; this names the index",
+)
+spared("list_claims", "LIMIT 100000", because="more than a worker can hold; it bounds the answer of a table gone wrong")
+
 ONE_WRITE = (
     "a row is written once in a statement; which of two writes wins is the planner's choice, and this keeps them apart"
 )

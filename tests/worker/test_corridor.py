@@ -809,6 +809,39 @@ async def test_claim_whose_answer_got_lost_is_handed_back(database: QueueDatabas
     assert database.outcomes(lost) == ["succeeded"]
 
 
+async def test_claims_from_before_the_last_answer_are_not_called_up(
+    database: QueueDatabase, registry: Registry
+) -> None:
+    """They are known to have arrived, and behind a held snapshot nobody could read past all that ran before them."""
+
+    @registry.handler("job")
+    async def job(data: Any) -> None:
+        pass
+
+    def claimed_by_us(*, newer_by: int) -> int:
+        job_id = database.put("elsewhere")
+        database.run(
+            "UPDATE jobs SET locked_by = %s, locked_at = now(), status = 'running', "
+            "claim_token = (SELECT last_value + %s FROM claim_token_seq) WHERE id = %s",
+            WORKER_ID,
+            newer_by,
+            job_id,
+        )
+        return job_id
+
+    old = claimed_by_us(newer_by=0)
+    async with running_corridor(database.dsn, registry) as running:
+        answered = database.put("job")
+        await eventually_async(lambda: database.runs(answered))
+        lost = claimed_by_us(newer_by=1000)
+        conn = await running.corridor.listener.connection()
+        database.run("SELECT pg_terminate_backend(%s)", conn.info.backend_pid)
+        await eventually_async(lambda: (database.job(lost) or {})["status"] == "pending")
+
+        # One statement hands back all that a roll call misses.
+        assert (database.job(old) or {})["status"] == "running"
+
+
 async def test_slot_survives_an_exception_that_cannot_be_read(database: QueueDatabase, registry: Registry) -> None:
     class Unreadable(Exception):
         def __str__(self) -> str:
