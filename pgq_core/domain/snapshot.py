@@ -175,7 +175,7 @@ class RunView:
 
 @dataclass(frozen=True, slots=True)
 class RunDetail:
-    """One run with all that was written down. `result_text`: JSON, cut when `result_size` is above the limit."""
+    """One run with all that was written down. `result_text`: JSON, cut when it has less than `result_size` bytes."""
 
     run: RunView
     traceback: str | None
@@ -263,7 +263,7 @@ class DeadLetterView:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterDetail:
-    """All that is known of one dead letter. `payload_text` is JSON, cut when `payload_size` is above the limit."""
+    """All that is known of one dead letter. `payload_text`: JSON, cut when it has less than `payload_size` bytes."""
 
     letter: DeadLetterView
     priority: int
@@ -282,7 +282,7 @@ class DeadLetterDetail:
 
 @dataclass(frozen=True, slots=True)
 class LiveJob:
-    """A live job with what lists leave out. `payload_text`: JSON, cut when `payload_size` is above the limit."""
+    """A live job with what lists leave out. `payload_text`: JSON, cut when it has less than `payload_size` bytes."""
 
     job: JobView
     payload_text: str

@@ -79,6 +79,15 @@ def format_bytes(value: float | None, *, short: bool = False) -> str:
     return f"{digits}{units[0][0]}" if short else f"{digits} {units[0]}"
 
 
+def cut_size(text: str, size: int) -> str:
+    """What stands behind the name of a text that was cut from so many bytes; nothing for a whole one.
+
+    >>> cut_size("ab", 40_000), cut_size("äö", 4)
+    (' 39 kB', '')
+    """
+    return f" {format_bytes(size)}" if size > len(text.encode()) else ""
+
+
 def format_percent(share: float | None, *, unit: str = "%") -> str:
     """A share of one; a few are never shown as none, almost all never as all.
 

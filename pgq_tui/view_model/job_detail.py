@@ -9,7 +9,7 @@ from rich.text import Text
 
 from pgq_core.domain.snapshot import JobRecord, LiveJob, RunDetail, RunView
 from pgq_tui.view_model.detail import Detail, Fact, JsonSection, Section, StyledSection, TextSection, TracebackSection
-from pgq_tui.view_model.figures import format_bytes, format_id
+from pgq_tui.view_model.figures import cut_size, format_id
 from pgq_tui.view_model.glyphs import UNICODE, Glyphs
 from pgq_tui.view_model.job_table import job_state
 from pgq_tui.view_model.json_text import RawJson
@@ -126,9 +126,8 @@ def _why_facts(live: LiveJob) -> list[Fact]:
 def _record_sections(record: JobRecord, palette: Palette, zone: tzinfo | None, glyphs: Glyphs) -> list[Section]:
     sections: list[Section] = []
     if record.live:
-        size = record.live.payload_size
-        cut = f" {format_bytes(size)}" if size > len(record.live.payload_text) else ""
-        sections.append(JsonSection(f"payload{cut}", RawJson(record.live.payload_text)))
+        text, size = record.live.payload_text, record.live.payload_size
+        sections.append(JsonSection(f"payload{cut_size(text, size)}", RawJson(text)))
     if record.runs:
         sections.append(StyledSection("runs", run_lines(record.runs, palette, zone, glyphs)))
     if record.dead_letters:

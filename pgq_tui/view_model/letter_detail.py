@@ -10,7 +10,7 @@ from rich.text import Text
 from pgq_core.domain.snapshot import DeadGroup, DeadLetterDetail, DeadLetterView
 from pgq_tui.view_model.dead_table import NO_FINGERPRINT, short_age
 from pgq_tui.view_model.detail import Detail, Fact, JsonSection, Section, StyledSection, TextSection, TracebackSection
-from pgq_tui.view_model.figures import format_bytes, format_id
+from pgq_tui.view_model.figures import cut_size, format_id
 from pgq_tui.view_model.glyphs import UNICODE, Glyphs
 from pgq_tui.view_model.json_text import RawJson
 from pgq_tui.view_model.palette import Palette, Token
@@ -43,8 +43,8 @@ def letter_detail(
         sections.append(TextSection("error", letter.last_error, Token.FAILED))
     if detail.traceback:
         sections.append(TracebackSection("traceback", detail.traceback))
-    size = f" {format_bytes(detail.payload_size)}" if detail.payload_size > len(detail.payload_text) else ""
-    sections.append(JsonSection(f"payload{size}", RawJson(detail.payload_text)))
+    text, size = detail.payload_text, detail.payload_size
+    sections.append(JsonSection(f"payload{cut_size(text, size)}", RawJson(text)))
     if detail.original_payload_text:
         sections.append(JsonSection("payload before it was edited", RawJson(detail.original_payload_text)))
     if attempts := _attempt_lines(detail.attempt_log, palette, zone, glyphs):
