@@ -12,6 +12,8 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import make_conninfo
 
+from pgq_core.bench.open_loop import OpenLoop
+from pgq_core.bench.schedule import Schedule
 from pgq_core.database import connect_sync
 from pgq_core.errors import PgqError
 from pgq_core.job_queue import JobQueue, JobRequest
@@ -25,6 +27,7 @@ from tests.torture.faults import Injected, repeatedly
 from tests.torture.fleet import APP, SETTINGS, Fleet
 from tests.torture.invariants import Violation, violations
 from tests.torture.ledger import Ledger
+from tests.torture.offering import Offering, offering
 from tests.torture.report import RunReport, publish
 from tests.torture.timeline import Timeline
 
@@ -48,6 +51,12 @@ SELECT coalesce(max(extract(epoch FROM started_at - greatest(due_at, enqueued_at
   FROM job_runs
  WHERE attempt = 1
    AND outcome = 'succeeded'
+   AND started_at >= to_timestamp(%s)
+"""
+STARTED = """
+SELECT extract(epoch FROM started_at)::double precision AS at
+  FROM job_runs
+ WHERE started_at >= to_timestamp(%s)
 """
 
 
@@ -119,6 +128,25 @@ class Arena:
             with repeatedly(interval, offer) as offers:
                 yield offers
 
+    @contextlib.contextmanager
+    def scheduled(self, job_type: str, data: object, schedule: Schedule) -> Iterator[Offering]:
+        """Producers that keep to a schedule, whatever becomes of their jobs; at the end all of it is sent."""
+        with offering(self.dsn, self.directory, job_type, data, schedule) as load:
+            yield load
+        self.accepted += load.ids
+
+    def holds(self, job_type: str, data: object, schedule: Schedule) -> bool:
+        """Whether workers and producers together keep up with it, by the rule of `pgq-core bench`."""
+        with self.scheduled(job_type, data, schedule) as load:
+            pass
+        self.until_done(300)
+        rows = self.database.connection().execute(STARTED, (load.started_at,))
+        return OpenLoop(schedule, load.started_at, (), load.backlog(Timeline(row["at"] for row in rows))).holds
+
+    def begin(self) -> None:
+        """What happened until now was preparation: length and waits of the run count from here."""
+        self.begun = time.time()
+
     def call_off(self) -> None:
         """Cancels what nobody has begun: a backlog that was there only so that there is always work."""
         queries = Queries(SCHEMA)
@@ -178,7 +206,7 @@ class Arena:
             faults=faults,
             lost=counts.get("accepted_job_is_nowhere", 0),
             overlaps=counts.get("overlapping_accepted_runs", 0),
-            worst_wait=self.database.value(WAIT),
+            worst_wait=self.database.value(WAIT, self.begun),
             back_after=back_after,
             figures={name.replace("_", " "): value for name, value in figures.items()},
         )
