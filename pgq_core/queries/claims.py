@@ -216,7 +216,7 @@ class ClaimQueries(QueryGroup):
         worker_id: str,
         slot: int,
     ) -> Statement[int]:
-        """`finish_jobs` by columns, sorted by id, for successes that said nothing."""
+        """The statement of `finish_jobs`, by columns that are sorted by id, for successes that said nothing."""
         return self._statement(
             "finish_jobs",
             int,
@@ -226,9 +226,9 @@ class ClaimQueries(QueryGroup):
             tokens=Int8Array(tokens),
             started=Float8Array(started),
             finished=Float8Array(finished),
-            outcomes=[],
-            results=[],
-            errors=[],
+            outcomes="{}",
+            results="{}",
+            errors="{}",
         )
 
     def reschedule_jobs(self, jobs: Sequence[RescheduledJob], *, slot: int) -> Statement[RescheduledRow]:

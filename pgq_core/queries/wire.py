@@ -1,7 +1,7 @@
 """The short way of a statement over the wire: prepared once per connection, sent by libpq's own calls, no cursor.
 
-An enqueue is one small round trip, so what the driver does around it counts: measured with psycopg 3.3 (its C form) a
-cursor costs 60 to 85 us of the caller's CPU, this way 20.
+An enqueue or a claim is one small round trip, so what the driver does around it counts: measured with psycopg 3.3 (its
+C form) a cursor costs 60 to 85 us of the caller's CPU, this way 20.
 """
 
 from __future__ import annotations
@@ -12,13 +12,19 @@ import select
 import time
 from collections.abc import Callable, Generator
 from datetime import datetime, timedelta
+from functools import partial
+from operator import itemgetter
 from typing import Any, Final, TypeVar
+from weakref import WeakKeyDictionary
 
+from psycopg import AsyncConnection, OperationalError
+from psycopg.adapt import Transformer
 from psycopg.errors import error_from_result
-from psycopg.pq import ExecStatus, TransactionStatus
+from psycopg.pq import ExecStatus, Format, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
 
-from pgq_core.bounded import BoundedAsyncConnection, BoundedConnection, NoAnswer
+from pgq_core.bounded import BoundedConnection, NoAnswer
+from pgq_core.queries.arrays import Float8Array, Int8Array, PackedArray
 from pgq_core.queries.statement import Statement
 from pgq_core.sql import numbered_query
 
@@ -26,6 +32,8 @@ T = TypeVar("T")
 
 _CANCEL_SECONDS: Final = 5.0
 """How long a cancel request of ours may take before the connection is thrown away anyhow."""
+_TEXT: Final = int(Format.TEXT)
+_BINARY: Final = int(Format.BINARY)
 _GOOD: Final = frozenset((ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK))
 _Turns = Generator[bool, None, PGresult]
 """Yields before each wait: True to read or write, False to read."""
@@ -38,7 +46,10 @@ def _interval(span: timedelta) -> bytes:
 
 _WRITE: Final[dict[type, Callable[[Any], bytes | None]]] = {
     str: str.encode,
+    Int8Array: PackedArray.packed,
+    Float8Array: PackedArray.packed,
     int: lambda number: b"%d" % number,
+    bool: lambda truth: b"t" if truth else b"f",
     type(None): lambda _: None,
     timedelta: _interval,
     datetime: lambda moment: moment.isoformat().encode(),
@@ -49,14 +60,17 @@ _READ: Final[dict[type, Callable[[bytes], Any]]] = {int: int, str: bytes.decode}
 class Wire:
     """One connection's short way. Between two statements the connection may be used in any other way, too.
 
-    Statements have parameters of text, numbers, times and NULL, and answer one column of numbers or of text.
+    Statements have parameters of text, whole numbers, packed arrays, truth, times and NULL. They answer one column of
+    whole numbers or of text, or the fields of a NamedTuple in their order.
     """
 
-    __slots__ = ("_limit", "_pgconn", "_poll", "_prepared", "speaks_utf8")
+    __slots__ = ("_limit", "_load", "_pgconn", "_poll", "_prepared", "speaks_utf8")
 
-    def __init__(self, conn: BoundedConnection | BoundedAsyncConnection) -> None:
+    def __init__(self, conn: BoundedConnection | AsyncConnection[Any]) -> None:
         self._pgconn: PGconn = conn.pgconn
-        self._limit = conn.answer_within
+        self._limit: float = getattr(conn, "answer_within", 0.0)
+        """Seconds; 0: who waits looks at the clock."""
+        self._load = Transformer(conn)
         self.speaks_utf8 = self._pgconn.parameter_status(b"client_encoding") == b"UTF8"
         """Else the driver has to translate, and this way is closed."""
         self._prepared: set[str] = set()
@@ -89,7 +103,7 @@ class Wire:
             conn.close()
             raise
 
-    async def run_async(self, conn: BoundedAsyncConnection, statement: Statement[T], schema: str) -> list[T]:
+    async def run_async(self, conn: AsyncConnection[Any], statement: Statement[T], schema: str) -> list[T]:
         """On an asynchronous connection. A cancellation cancels the statement and closes the connection."""
         try:
             if statement.name not in self._prepared:
@@ -115,8 +129,13 @@ class Wire:
     def _running(self, statement: Statement[Any], schema: str) -> _Turns:
         _, names = numbered_query(statement.name, schema)
         params = statement.params
-        values = [_WRITE[type(value := params[name])](value) for name in names]
-        self._pgconn.send_query_prepared(_name(statement), values)
+        given = [params[name] for name in names]
+        self._pgconn.send_query_prepared(
+            _name(statement),
+            [_WRITE[type(value)](value) for value in given],
+            [_BINARY if isinstance(value, PackedArray) else _TEXT for value in given],
+            _BINARY if statement.binary else _TEXT,
+        )
         return (yield from _answer(self._pgconn))
 
     def _wait_for(self, turns: _Turns) -> PGresult:
@@ -143,14 +162,15 @@ class Wire:
             while True:
                 may_write = next(turns)
                 ready = loop.create_future()
-                timer = loop.call_at(deadline, _give_up, ready, self._limit)
+                timer = loop.call_at(deadline, _give_up, ready, self._limit) if self._limit else None
                 loop.add_reader(descriptor, _resolve, ready)
                 if may_write:
                     loop.add_writer(descriptor, _resolve, ready)
                 try:
                     await ready
                 finally:
-                    timer.cancel()
+                    if timer is not None:
+                        timer.cancel()
                     loop.remove_reader(descriptor)
                     if may_write:
                         loop.remove_writer(descriptor)
@@ -159,8 +179,41 @@ class Wire:
             return answer
 
     def _rows(self, result: PGresult, statement: Statement[T]) -> list[T]:
-        read = _READ[statement.row or str]
-        return [read(result.get_value(row, 0) or b"") for row in range(result.ntuples)]
+        count = result.ntuples
+        if count == 0:
+            return []
+        if statement.binary:
+            row: Any = statement.row  # a NamedTuple class has no type of its own
+            make: Callable[[Any], Any] = partial(tuple.__new__, row)
+        elif count == 1:
+            return [_READ[statement.row or str](result.get_value(0, 0) or b"")]
+        else:
+            make = itemgetter(0)
+        load = self._load
+        load.set_pgresult(result)
+        try:
+            return load.load_rows(0, count, make)
+        finally:
+            load.set_pgresult(None)
+
+
+_WIRES: Final[WeakKeyDictionary[AsyncConnection[Any], Wire | None]] = WeakKeyDictionary()
+"""Of the connections that take `fetch_quickly`; None: the way is closed there."""
+
+
+async def fetch_quickly(conn: AsyncConnection[Any], statement: Statement[T], schema: str) -> list[T]:
+    """`statement.fetch_all` on the short way, or on the driver's where a pooler or an encoding is in between.
+
+    Several tasks may call it for one connection: they wait for each other.
+    """
+    if conn not in _WIRES:
+        wire = None if conn.prepare_threshold is None else Wire(conn)
+        _WIRES[conn] = wire if wire is not None and wire.speaks_utf8 else None
+    known = _WIRES[conn]
+    if known is None:
+        return await statement.fetch_all(conn)
+    async with conn.lock:
+        return await known.run_async(conn, statement, schema)
 
 
 def _name(statement: Statement[Any]) -> bytes:
@@ -181,8 +234,13 @@ def _answer(pgconn: PGconn) -> _Turns:
         if result is None:
             break
         answer = answer or result
-    if answer is None or answer.status not in _GOOD:
-        raise error_from_result(answer, encoding="utf-8")  # type: ignore[arg-type]  # without a result there is nothing
+    tell = pgconn.notify_handler
+    while tell is not None and (notify := pgconn.notifies()):  # or nobody would hear of it before the next byte comes
+        tell(notify)
+    if answer is None:
+        raise OperationalError("the connection was lost")
+    if answer.status not in _GOOD:
+        raise error_from_result(answer, encoding="utf-8")
     return answer
 
 

@@ -13,6 +13,7 @@ from psycopg import AsyncConnection
 from pgq_core.domain.stretch import WHOLE_QUEUE, Stretch
 from pgq_core.queries import Queries
 from pgq_core.queries.claims import ClaimedRow, in_claim_order
+from pgq_core.queries.wire import fetch_quickly
 from pgq_core.worker.clock import DatabaseClock
 from pgq_core.worker.frontier import Frontier
 from pgq_core.worker.sweep import Sweep
@@ -123,7 +124,7 @@ class Search:
             stretches=stretches,
             is_thorough=is_thorough,
         )
-        rows = in_claim_order(await statement.fetch_all(conn))
+        rows = in_claim_order(await fetch_quickly(conn, statement, self._queries.schema))
         if rows:
             self._clock.set(rows[-1].claimed_at)
         return rows

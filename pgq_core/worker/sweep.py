@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from pgq_core.domain.rest import SHARE
 from pgq_core.domain.stretch import Stretch
 from pgq_core.worker.frontier import Frontier
 
@@ -22,8 +23,6 @@ QUICK: Final = 0.003
 SLICE: Final = 0.015
 """Seconds that a slice should take."""
 LONGEST_SLICE: Final = 0.02
-SHARE: Final = 0.02
-"""Of the time may be spent in slices."""
 _GUESS: Final = 0.004
 """Seconds that a stretch may take which was never walked."""
 _LEAST: Final = 1e-6

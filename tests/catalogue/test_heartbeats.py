@@ -23,7 +23,7 @@ from tests.support.worker_process import Workers
 @pytest.mark.system
 def test_worker_beats_until_the_job_it_drains_is_written(database: QueueDatabase, workers: Workers) -> None:
     job_id = database.put("ledger", {"seconds": 6.5})  # three times the stale limit
-    first = workers.start("--no-maintenance", stale_limit=2.0)
+    first = workers.start("--no-maintenance", stale_limit=2.0, grace=30.0)
     eventually(lambda: database.all("SELECT FROM ledger WHERE event = 'start'"))
     workers.start(stale_limit=2.0)  # idle, and its reaper looks every 0.1 s
 
