@@ -73,7 +73,8 @@ class Wire:
         self._load = Transformer(conn)
         self.speaks_utf8 = self._pgconn.parameter_status(b"client_encoding") == b"UTF8"
         """Else the driver has to translate, and this way is closed."""
-        self._prepared: set[str] = set()
+        self._prepared: dict[str, tuple[list[int] | None, int]] = {}
+        """By name: the formats of its parameters (None: all text) and of its rows. A parameter keeps its format."""
         self._poll = select.poll()
         self._poll.register(self._pgconn.socket, select.POLLIN)
 
@@ -90,7 +91,7 @@ class Wire:
         try:
             if statement.name not in self._prepared:
                 self._wait_for(self._preparing(statement, schema))
-                self._prepared.add(statement.name)
+                self._prepared[statement.name] = _formats(statement, schema)
             return self._rows(self._wait_for(self._running(statement, schema)), statement)
         except NoAnswer:
             conn.close()
@@ -108,7 +109,7 @@ class Wire:
         try:
             if statement.name not in self._prepared:
                 await self._await(self._preparing(statement, schema))
-                self._prepared.add(statement.name)
+                self._prepared[statement.name] = _formats(statement, schema)
             return self._rows(await self._await(self._running(statement, schema)), statement)
         except NoAnswer:
             await conn.close()
@@ -129,13 +130,8 @@ class Wire:
     def _running(self, statement: Statement[Any], schema: str) -> _Turns:
         _, names = numbered_query(statement.name, schema)
         params = statement.params
-        given = [params[name] for name in names]
-        self._pgconn.send_query_prepared(
-            _name(statement),
-            [_WRITE[type(value)](value) for value in given],
-            [_BINARY if isinstance(value, PackedArray) else _TEXT for value in given],
-            _BINARY if statement.binary else _TEXT,
-        )
+        values = [_WRITE[type(value := params[name])](value) for name in names]
+        self._pgconn.send_query_prepared(_name(statement), values, *self._prepared[statement.name])
         return (yield from _answer(self._pgconn))
 
     def _wait_for(self, turns: _Turns) -> PGresult:
@@ -182,13 +178,10 @@ class Wire:
         count = result.ntuples
         if count == 0:
             return []
-        if statement.binary:
-            row: Any = statement.row  # a NamedTuple class has no type of its own
-            make: Callable[[Any], Any] = partial(tuple.__new__, row)
-        elif count == 1:
-            return [_READ[statement.row or str](result.get_value(0, 0) or b"")]
-        else:
-            make = itemgetter(0)
+        row: Any = statement.row or str  # a NamedTuple class has no type of its own
+        if count == 1 and row in _READ:
+            return [_READ[row](result.get_value(0, 0) or b"")]
+        make = itemgetter(0) if row in _READ else partial(tuple.__new__, row)
         load = self._load
         load.set_pgresult(result)
         try:
@@ -214,6 +207,12 @@ async def fetch_quickly(conn: AsyncConnection[Any], statement: Statement[T], sch
         return await statement.fetch_all(conn)
     async with conn.lock:
         return await known.run_async(conn, statement, schema)
+
+
+def _formats(statement: Statement[Any], schema: str) -> tuple[list[int] | None, int]:
+    _, names = numbered_query(statement.name, schema)
+    packed = [isinstance(statement.params[name], PackedArray) for name in names]
+    return [int(is_packed) for is_packed in packed] if any(packed) else None, _BINARY if statement.binary else _TEXT
 
 
 def _name(statement: Statement[Any]) -> bytes:

@@ -29,6 +29,7 @@ from pgq_core.worker.protocol import RunnerOrders
 from pgq_core.worker.spec import served_queues
 from pgq_core.worker.traces import traced_registry
 from pgq_core.worker.transactional import JobTransactions
+from pgq_core.worker.watchdog import safe_silence
 
 UNWINDING = 0.5
 """Seconds that interrupted coroutines have for their `finally`."""
@@ -111,6 +112,7 @@ class Corridor:
             random=random,
             on_turn=lambda: marks.turned(Turn.CLAIM),
             on_sweep=lambda at: marks.rests(Turn.SWEEP) if at is None else marks.turned_at(Turn.SWEEP, at),
+            is_silent=lambda: marks.silence() > safe_silence(settings.stale_limit),
         )
         self.announcer = Announcer(self.completer, queries, registry, marks, worker_id=orders.worker_id)
         self._tasks: list[asyncio.Task[None]] = []

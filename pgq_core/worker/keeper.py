@@ -354,8 +354,7 @@ class Keeper:
 
     def _is_silenced(self, handle: RunnerHandle) -> bool:
         """Whether others may already have its jobs. A suspended one is left as it is: it will find out on waking up."""
-        silence = (machine_ns() - handle.marks.last_beat_ns) / 1e9
-        return silence > self._settings.stale_limit and not handle.child.is_suspended()
+        return handle.marks.silence() > self._settings.stale_limit and not handle.child.is_suspended()
 
     def _fence(self, handle: RunnerHandle, reason: str) -> None:
         handle.intent, handle.intent_reason = Intent.FENCE, f"fenced: {reason}"

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
+from pgq_core.worker.clock import machine_ns
+
 _HEADER: Final = 16
 _CELL: Final = 8
 _LAST_BEAT, _FINISHED, _FAILED, _LATE_WRITES = range(4)
@@ -108,6 +110,10 @@ class Marks:
     @last_beat_ns.setter
     def last_beat_ns(self, value: int) -> None:
         self._header[_LAST_BEAT] = value
+
+    def silence(self) -> float:
+        """Seconds since the last beat that the database accepted was sent; 0 before the first."""
+        return (machine_ns() - self.last_beat_ns) / 1e9 if self.last_beat_ns else 0.0
 
     @property
     def running(self) -> int:

@@ -66,13 +66,15 @@ class Producer:
         random: Random,
         on_turn: Callable[[], None],
         on_sweep: Callable[[float | None], None],
+        is_silent: Callable[[], bool],
     ) -> None:
         """`on_turn`: after each good turn of the loop.
 
+        `is_silent`: others may take us for dead by now, as after a suspension: nothing may be claimed.
+
         `on_sweep`: now and then, with the moment since which no queue was swept whole; None where no sweep is owed.
         """
-        self._on_turn = on_turn
-        self._on_sweep = on_sweep
+        self._on_turn, self._on_sweep, self._is_silent = on_turn, on_sweep, is_silent
         self._has_claimed = False
         """Since the last look around."""
         self._listener = listener
@@ -154,6 +156,9 @@ class Producer:
 
     async def _turn(self, conn: AsyncConnection[Any]) -> float:
         """Everything that is due now; answers how long to rest."""
+        if self._is_silent():
+            await self._listener.wait(self._poll)  # the watchdog ends this process, unless a beat comes first
+            return 0.0
         now = time.monotonic()
         is_prompted, self._is_prompted = self._is_prompted, False
         if not is_prompted:

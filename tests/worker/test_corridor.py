@@ -17,7 +17,9 @@ from pgq_core.domain.job import Job
 from pgq_core.domain.outcome import Cancel, Discard, HandlerWish, NonRetryable, Retry, Snooze
 from pgq_core.handlers import Registry
 from pgq_core.handlers.registry import NextCall
+from pgq_core.worker.clock import machine_ns
 from pgq_core.worker.context import JobContext
+from pgq_core.worker.marks import Turn
 from tests.support.corridors import WORKER_ID, running_corridor
 from tests.support.queue_database import QueueDatabase
 from tests.support.waiting import eventually_async
@@ -840,6 +842,31 @@ async def test_claims_from_before_the_last_answer_are_not_called_up(
 
         # One statement hands back all that a roll call misses.
         assert (database.job(old) or {})["status"] == "running"
+
+
+async def test_worker_that_others_may_take_for_dead_claims_nothing_until_its_beat_is_back(
+    database: QueueDatabase, registry: Registry
+) -> None:
+    """As after a suspension: what it claimed before its watchdog looked would only be handed back."""
+
+    @registry.handler("noop")
+    async def noop(data: Any) -> None: ...
+
+    async with running_corridor(database.dsn, registry, stale_limit=60) as running:
+        running.marks.last_beat_ns = machine_ns() - 59 * 10**9
+        job_id = database.put("noop")
+        turns: set[float] = set()
+
+        async def has_turned() -> bool:
+            turns.add(running.marks._header[Turn.CLAIM])
+            return len(turns) > 5
+
+        await eventually_async(has_turned)
+        row = database.job(job_id)
+        assert row is not None
+        assert row["status"] == "pending"
+        running.marks.last_beat_ns = machine_ns()
+        await eventually_async(lambda: database.outcomes(job_id) == ["succeeded"])
 
 
 async def test_slot_survives_an_exception_that_cannot_be_read(database: QueueDatabase, registry: Registry) -> None:
