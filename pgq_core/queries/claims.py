@@ -175,7 +175,7 @@ class ClaimQueries(QueryGroup):
 
         `stretches`: where to look, in the order of the claim and apart from each other.
 
-        `is_thorough` False: quicker beside other claims, and may leave out a job that somebody had locked once.
+        `is_thorough` False: quicker beside other claims; may leave out a job that several had locked once.
         """
         return self._statement(
             "claim_jobs",

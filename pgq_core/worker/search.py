@@ -20,8 +20,6 @@ from pgq_core.worker.sweep import Sweep
 
 TURN: Final = timedelta(seconds=3)
 """How long a process has the sweep of a queue (for the job types it serves) to itself, if it does not go on."""
-CROWDED: Final = 100
-"""A claim of so many jobs, after one that found all it wanted, is likely to have others beside it."""
 _EVERYWHERE: Final = (WHOLE_QUEUE,)
 
 
@@ -49,8 +47,6 @@ class Search:
         self._is_thorough = is_thorough
         self._is_dry = False
         """The last claim found nothing."""
-        self._was_full = False
-        """The last claim behind the bounds found all it wanted."""
         self.frontier = Frontier()
         self.sweep = Sweep(self.frontier)
 
@@ -69,14 +65,8 @@ class Search:
         return found
 
     async def _claim_behind(self, conn: AsyncConnection[Any], limit: int) -> list[ClaimedRow]:
-        """Where there is plenty, without a look at what others hold. What that leaves out is in front of the bounds."""
         began = time.monotonic()
-        stretches = self.frontier.stretches()
-        is_hasty = self._was_full and limit >= CROWDED
-        rows = await self._fetch(conn, stretches, limit, is_thorough=not is_hasty)
-        if is_hasty and len(rows) < limit:
-            rows = in_claim_order([*rows, *await self._fetch(conn, stretches, limit - len(rows))])
-        self._was_full = len(rows) >= limit
+        rows = await self._fetch(conn, self.frontier.stretches(), limit, is_thorough=False)
         self._advance(rows, limit, began)
         return rows
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import psycopg
@@ -15,7 +16,7 @@ from pgq_core.domain.stretch import Position
 from pgq_core.handlers import Registry
 from pgq_core.queries import Queries
 from pgq_core.worker.clock import DatabaseClock
-from pgq_core.worker.search import CROWDED, Search
+from pgq_core.worker.search import Search
 from pgq_core.worker.sweep import Sweep
 from tests.conftest import SCHEMA
 from tests.support.corridors import RunningCorridor, running_corridor
@@ -108,34 +109,70 @@ async def test_a_raised_priority_is_seen(database: QueueDatabase, registry: Regi
     assert order == [0, 2, 1]
 
 
-async def test_a_job_that_was_locked_once_is_left_out_by_hasty_claims_and_found_by_the_sweep(
-    database: QueueDatabase,
+@pytest.fixture
+async def searching(database: QueueDatabase) -> AsyncIterator[tuple[Search, AsyncConnection[Any]]]:
+    search = Search("default", Queries(SCHEMA), DatabaseClock(), worker_id="w", job_types=["noop"], is_thorough=False)
+    async with await connect(database.dsn, application_name="search", pinned_plans=True) as conn:
+        put(database, 2, due=LONG_AGO)
+        assert len(await search.claim(conn, 1)) == 1  # and from here on it has a bound
+        assert len(await search.claim(conn, 1)) == 1
+        yield search, conn
+
+
+async def test_jobs_that_were_locked_retried_or_promoted_keep_their_place(
+    database: QueueDatabase, searching: tuple[Search, AsyncConnection[Any]]
 ) -> None:
-    search = Search("default", Queries(SCHEMA), DatabaseClock(), worker_id="w", job_types=["noop"], is_thorough=False)
-    async with await connect(database.dsn, application_name="search", pinned_plans=True) as conn:
-        put(database, 2 * CROWDED + 10, due=LONG_AGO)
-        ids = [row["id"] for row in database.all("SELECT id FROM jobs ORDER BY id")]
-        locked = ids[CROWDED + 5]
-        database.run("SELECT FROM jobs WHERE id = %s FOR UPDATE", locked)
+    """Their rows bear the number of a transaction that has ended, some for good."""
+    search, conn = searching
+    put(database, 6, due="now() - interval '1 minute'")
+    ids = [row["id"] for row in database.all("SELECT id FROM jobs WHERE status = 'pending' ORDER BY id")]
+    database.run("SELECT FROM jobs WHERE id = %s FOR UPDATE", ids[0])
+    database.run("UPDATE jobs SET not_before = now() + interval '1 hour' WHERE id = %s", ids[2])
+    database.run("UPDATE jobs SET not_before = now() - interval '30 s' WHERE id = %s", ids[2])
+    with psycopg.connect(database.dsn) as other:
+        other.execute(f"UPDATE {SCHEMA}.jobs SET priority = 1 WHERE id = %s", (ids[1],))  # type: ignore[arg-type]
+        other.rollback()
+    claimed = await search.claim(conn, 5)
+    await Queries(SCHEMA).release_jobs([(row.id, row.claim_token) for row in claimed[3:]]).fetch_all(conn)
 
-        assert [row.id for row in await search.claim(conn, CROWDED)] == ids[:CROWDED]
-        hasty = [row.id for row in await search.claim(conn, CROWDED)]
-        assert hasty == [job_id for job_id in ids[CROWDED:] if job_id != locked][:CROWDED]
-
-        found = [*await look(search, conn), *await look(search, conn)]
-        assert sorted(hasty + found) == ids[CROWDED:]
+    assert [row.id for row in claimed] == [ids[0], ids[1], ids[3], ids[4], ids[5]]
+    search.frontier.reset()
+    assert [row.id for row in await search._claim_behind(conn, 3)] == [ids[4], ids[5], ids[2]]
 
 
-async def test_a_hasty_claim_that_finds_too_little_looks_thoroughly_at_once(database: QueueDatabase) -> None:
-    search = Search("default", Queries(SCHEMA), DatabaseClock(), worker_id="w", job_types=["noop"], is_thorough=False)
-    async with await connect(database.dsn, application_name="search", pinned_plans=True) as conn:
-        put(database, 2 * CROWDED, due=LONG_AGO)
-        ids = [row["id"] for row in database.all("SELECT id FROM jobs ORDER BY id")]
-        database.run("SELECT FROM jobs WHERE mod(id, 2) = 0 FOR UPDATE")
+async def test_a_job_that_was_held_when_the_claim_came_by_is_found_by_the_sweep(
+    database: QueueDatabase, searching: tuple[Search, AsyncConnection[Any]]
+) -> None:
+    search, conn = searching
+    put(database, 3, due="now() - interval '1 minute'")
+    held, *free = [row["id"] for row in database.all("SELECT id FROM jobs WHERE status = 'pending' ORDER BY id")]
+    with psycopg.connect(database.dsn) as other:
+        other.execute(f"SELECT FROM {SCHEMA}.jobs WHERE id = %s FOR UPDATE", (held,))  # type: ignore[arg-type]
+        assert [row.id for row in await search.claim(conn, 2)] == free
 
-        first = [row.id for row in await search.claim(conn, CROWDED)]
-        assert first == ids[:CROWDED]
-        assert [row.id for row in await search.claim(conn, CROWDED)] == ids[CROWDED:]
+    assert await look(search, conn) == [held]
+
+
+async def test_rows_that_others_hold_are_passed_over_without_asking_for_their_locks(
+    database: QueueDatabase, searching: tuple[Search, AsyncConnection[Any]]
+) -> None:
+    search, _ = searching
+    put(database, 110, due="now() - interval '1 minute'")
+    with psycopg.connect(database.dsn) as other:
+        held = f"SELECT FROM {SCHEMA}.jobs WHERE status = 'pending' ORDER BY id LIMIT 100 FOR UPDATE"
+        other.execute(held.encode())
+        plan = explain_claim(database, search, search.frontier.stretches(), is_thorough=False)
+
+    (locking,) = [node for node in walk(plan) if node["Node Type"] == "LockRows"]
+    (scan,) = locking["Plans"]
+    found, passed_over = scan["Actual Rows"], scan["Rows Removed by Filter"]  # of a stretch, on average
+    assert (found * scan["Actual Loops"], passed_over * scan["Actual Loops"]) == (10, 100)
+
+
+def walk(plan: Any) -> Iterator[Any]:
+    yield plan
+    for below in plan.get("Plans", []):
+        yield from walk(below)
 
 
 async def test_where_sweeps_are_long_one_process_at_a_time_makes_them(database: QueueDatabase) -> None:
@@ -176,9 +213,15 @@ async def test_dead_entries_in_front_of_the_bound_are_not_walked_again(
     assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < 100
 
 
-def explain_claim(database: QueueDatabase, search: Search, stretches: Any) -> Any:
+def explain_claim(database: QueueDatabase, search: Search, stretches: Any, *, is_thorough: bool = True) -> Any:
     statement = search._queries.claim_jobs(
-        queue="default", worker_id="nobody", limit=10, job_types=["noop"], lease=None, stretches=stretches
+        queue="default",
+        worker_id="nobody",
+        limit=10,
+        job_types=["noop"],
+        lease=None,
+        stretches=stretches,
+        is_thorough=is_thorough,
     )
     with psycopg.connect(database.dsn) as conn:
         (plan,) = conn.execute(
