@@ -11,6 +11,7 @@ import contextlib
 import select
 import time
 from collections.abc import Callable, Generator
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from operator import itemgetter
@@ -18,7 +19,7 @@ from typing import Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
 from psycopg import AsyncConnection, OperationalError
-from psycopg.adapt import Transformer
+from psycopg.adapt import AdaptersMap, Transformer
 from psycopg.errors import error_from_result
 from psycopg.pq import ExecStatus, Format, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
@@ -57,6 +58,14 @@ _WRITE: Final[dict[type, Callable[[Any], bytes | None]]] = {
 _READ: Final[dict[type, Callable[[bytes], Any]]] = {int: int, str: bytes.decode}
 
 
+@dataclass(frozen=True, slots=True)
+class _Loaders:
+    """How a connection reads values, without the connection: it would otherwise be kept alive by its own wire."""
+
+    adapters: AdaptersMap
+    connection: None = None
+
+
 class Wire:
     """One connection's short way. Between two statements the connection may be used in any other way, too.
 
@@ -70,7 +79,7 @@ class Wire:
         self._pgconn: PGconn = conn.pgconn
         self._limit: float = getattr(conn, "answer_within", 0.0)
         """Seconds; 0: who waits looks at the clock."""
-        self._load = Transformer(conn)
+        self._load = Transformer(_Loaders(conn.adapters))
         self.speaks_utf8 = self._pgconn.parameter_status(b"client_encoding") == b"UTF8"
         """Else the driver has to translate, and this way is closed."""
         self._prepared: dict[str, tuple[list[int] | None, int]] = {}
@@ -197,16 +206,22 @@ _WIRES: Final[WeakKeyDictionary[AsyncConnection[Any], Wire | None]] = WeakKeyDic
 async def fetch_quickly(conn: AsyncConnection[Any], statement: Statement[T], schema: str) -> list[T]:
     """`statement.fetch_all` on the short way, or on the driver's where a pooler or an encoding is in between.
 
-    Several tasks may call it for one connection: they wait for each other.
+    The driver's too where `Wire` cannot write a parameter, a list for example, or make a row. Several tasks may call it
+    for one connection: they wait for each other.
     """
     if conn not in _WIRES:
         wire = None if conn.prepare_threshold is None else Wire(conn)
         _WIRES[conn] = wire if wire is not None and wire.speaks_utf8 else None
     known = _WIRES[conn]
-    if known is None:
+    if known is None or not _is_plain(statement):
         return await statement.fetch_all(conn)
     async with conn.lock:
         return await known.run_async(conn, statement, schema)
+
+
+def _is_plain(statement: Statement[Any]) -> bool:
+    readable = statement.binary or statement.row is None or statement.row in _READ
+    return readable and all(type(value) in _WRITE for value in statement.params.values())
 
 
 def _formats(statement: Statement[Any], schema: str) -> tuple[list[int] | None, int]:

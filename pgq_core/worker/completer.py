@@ -244,7 +244,7 @@ class Completer:
             worker_id=self._worker_id,
             slot=self._slot,
         )
-        ours = await self._fetch(statement, started, is_plain=True)
+        ours = await self._fetch(statement, started)
         batch.succeeded = []
         if len(ours) < len(attempts):
             attempts = self._without_late(attempts, set(ours), batch)
@@ -308,20 +308,15 @@ class Completer:
         self._log.handed_back(rows)
         batch.released.clear()
 
-    async def _fetch(self, statement: Statement[T], starts: Iterable[float], *, is_plain: bool = False) -> list[T]:
-        """`starts`: when the runs began, for the days that need a partition. `is_plain`: it may go the short way."""
+    async def _fetch(self, statement: Statement[T], starts: Iterable[float]) -> list[T]:
+        """`starts`: when the runs began, for the days that need a partition."""
         conn = await self.connection()
         try:
-            return await self._rows(conn, statement, is_plain=is_plain)
+            return await fetch_quickly(conn, statement, self._queries.schema)
         except psycopg.errors.CheckViolation:  # no partition for the day on which one of the runs started
             earliest = min(starts, default=None)
             await self._queries.ensure_partitions(days_ahead=1, from_epoch=earliest).execute(conn)
-            return await self._rows(conn, statement, is_plain=is_plain)
-
-    async def _rows(self, conn: AsyncConnection[Any], statement: Statement[T], *, is_plain: bool) -> list[T]:
-        if is_plain:
             return await fetch_quickly(conn, statement, self._queries.schema)
-        return await statement.fetch_all(conn)
 
     def _settle(self, attempts: Sequence[Attempt]) -> None:
         """Attempts that need no write: committed in their own transaction, or no longer ours."""

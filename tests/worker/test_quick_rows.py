@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import weakref
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -14,7 +16,7 @@ from psycopg import AsyncConnection
 from pgq_core.database import connect
 from pgq_core.domain.payload import decode_any
 from pgq_core.queries import Queries, Statement
-from pgq_core.queries.claims import ClaimedRow, in_claim_order
+from pgq_core.queries.claims import ClaimedRow, FinishedJob, in_claim_order
 from pgq_core.queries.wire import fetch_quickly
 from tests.conftest import SCHEMA
 from tests.support.queue_database import QueueDatabase
@@ -137,3 +139,25 @@ async def test_two_tasks_take_turns_on_one_connection(database: QueueDatabase, c
     )
 
     assert [len(answers[0]), len(answers[2])] == [1, 3]
+
+
+async def test_a_connection_that_was_dropped_is_not_kept_alive(database: QueueDatabase) -> None:
+    conn = await connect(database.dsn, application_name="quick", pinned_plans=True)
+    await fetch_quickly(conn, claim(), SCHEMA)
+    await conn.close()
+    dropped = weakref.ref(conn)
+    del conn
+    gc.collect()
+
+    assert dropped() is None
+
+
+async def test_what_cannot_go_the_short_way_goes_the_drivers(
+    database: QueueDatabase, conn: AsyncConnection[Any]
+) -> None:
+    database.run('INSERT INTO jobs (payload) VALUES (\'{"type": "t"}\')')
+    (row,) = await fetch_quickly(conn, claim(), SCHEMA)
+    ended = FinishedJob(row.id, row.claim_token, row.claimed_at, row.claimed_at, result="7")
+
+    assert await fetch_quickly(conn, QUERIES.finish_jobs([ended], worker_id="w", slot=0), SCHEMA) == [row.id]
+    assert database.value("SELECT result FROM job_runs") == 7
