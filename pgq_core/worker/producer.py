@@ -39,6 +39,8 @@ FIRST_PAUSES: Final = (0.005, 0.02, 0.1)
 """Seconds between the claims of a worker that has just run dry; then it polls."""
 STILL_AWAKE: Final = 0.05
 """Seconds that a busy worker goes on being notified: light load would else write its wish again for every job."""
+SILENT_PAUSE: Final = 1.0
+"""Seconds at most between two looks whether our beats get through again."""
 PROMOTED_AT_ONCE: Final = 1000
 TOGETHER: Final = 0.2
 """Of the poll interval: what is due so soon is done in the turn that goes on, instead of waking us once more.
@@ -157,7 +159,9 @@ class Producer:
     async def _turn(self, conn: AsyncConnection[Any]) -> float:
         """Everything that is due now; answers how long to rest."""
         if self._is_silent():
-            await self._listener.wait(self._poll)  # the watchdog ends this process, unless a beat comes first
+            await self._listener.wait(
+                min(self._poll, SILENT_PAUSE)
+            )  # the watchdog ends this process, unless a beat comes first
             return 0.0
         now = time.monotonic()
         is_prompted, self._is_prompted = self._is_prompted, False
@@ -219,7 +223,6 @@ class Producer:
 
     def _take_in(self, rows: list[ClaimedRow]) -> int:
         if rows:
-            self._clock.set(rows[-1].claimed_at)
             self._roll_call.answered(rows[-1].claim_token)
             self._log.claimed(rows)
             if self._is_stopping:
@@ -271,6 +274,8 @@ class Producer:
             queues=list(self._searches), worker_id=self._worker_id, job_types=self._job_types
         )
         rows = await statement.fetch_all(conn)
+        if rows:
+            self._clock.set(rows[-1].claimed_at)
         self._suspects.claimed(is_found=bool(rows), now=time.monotonic())
         return 0.0 if self._take_in(rows) else self._poll
 
