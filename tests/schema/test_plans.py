@@ -275,7 +275,10 @@ ENDS = {
         [BuriedJob(job, 7, "w1", None, None, "exhausted", charge=1, error="no") for job in ids], slot=0
     ),
     "release_jobs": lambda ids: QUERIES.release_jobs([(job, 7) for job in ids]),
+    "move_jobs": lambda ids: QUERIES.move_jobs(dict.fromkeys(ids, "other")),
+    "restore_due_times": lambda ids: QUERIES.restore_due_times(dict.fromkeys(ids, datetime.now(UTC))),
 }
+OF_WAITING_JOBS = {"move_jobs", "restore_due_times"}
 
 
 @pytest.mark.parametrize("is_pinned", [True, False], ids=["pinned", "free"])
@@ -286,7 +289,8 @@ def test_ends_find_their_rows_where_the_statistics_say_that_there_are_none(
     """A row is looked at once for each part of the statement, and never with the whole batch again."""
     with connect_sync(taken_for_empty, application_name="plans", pinned_plans=is_pinned) as conn:
         conn.execute(f"SET search_path = {SCHEMA}")
-        ids = [job for (job,) in conn.execute("SELECT id FROM jobs WHERE locked_by = 'w1' ORDER BY id")]
+        which = "status = 'pending'" if name in OF_WAITING_JOBS else "locked_by = 'w1'"
+        ids = [job for (job,) in conn.execute(f"SELECT id FROM jobs WHERE {which} ORDER BY id LIMIT 100".encode())]
         nodes = list(walk(executed_plan(conn, ENDS[name](ids))["Plan"]))
 
     rows_of_jobs = [node["Actual Loops"] * node["Actual Rows"] for node in nodes if node.get("Relation Name") == "jobs"]

@@ -1,19 +1,24 @@
 -- Takes a change of due times back, for jobs that have not been claimed meanwhile and still carry the changed time or status.
+-- Rows are locked in id order, and found from the batch's side, see reschedule_jobs.
 WITH input AS (
     SELECT *
       FROM unnest(%(ids)s::bigint[], %(due)s::timestamptz[]) AS t(id, due)
 ), held AS MATERIALIZED (
     SELECT j.id, j.status, i.due
-      FROM {schema}.jobs j
-      JOIN input i ON i.id = j.id
-     ORDER BY j.id
-       FOR UPDATE OF j
+      FROM (SELECT * FROM input ORDER BY id) i
+     CROSS JOIN LATERAL (
+           SELECT id, status
+             FROM {schema}.jobs
+            WHERE id = i.id
+              FOR UPDATE) j
+), changes AS MATERIALIZED (
+    SELECT array_agg(id ORDER BY id) AS ids, array_agg(due ORDER BY id) AS due
+      FROM held
+     WHERE status IN ('pending', 'scheduled')
 ), changed AS (
     UPDATE {schema}.jobs j
-       SET not_before = h.due
-      FROM held h
-     WHERE j.id = h.id
-       AND h.status IN ('pending', 'scheduled')
+       SET not_before = (SELECT due[width_bucket(j.id, ids)] FROM changes)
+     WHERE j.id = ANY ((SELECT ids FROM changes)::bigint[])
     RETURNING j.id
 )
 SELECT id, status
