@@ -21,6 +21,11 @@ _EMPTY: Final = struct.Struct(">iii")
 _NULL: Final = b"\xff\xff\xff\xff"
 
 
+@lru_cache(maxsize=128)
+def _layout(code: str, length: int) -> struct.Struct:
+    return struct.Struct(f"{_HEADER.format}{('i' + code) * length}")
+
+
 @dataclass(frozen=True, slots=True)
 class PackedArray:
     """A parameter that is an array of 64-bit numbers. None becomes NULL."""
@@ -45,8 +50,7 @@ class PackedArray:
         # Each element is its length, then its value.
         flat: list[float | None] = [8] * (2 * len(values))
         flat[1::2] = values
-        header = _HEADER.pack(1, 0, self.element, len(values), 1)
-        return header + struct.pack(f">{('i' + code) * len(values)}", *flat)
+        return _layout(code, len(values)).pack(1, 0, self.element, len(values), 1, *flat)
 
     def literal(self) -> str:
         """

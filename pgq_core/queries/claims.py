@@ -147,13 +147,16 @@ def _claim_order(row: ClaimedRow) -> tuple[int, float, int]:
 
 def stretch_arrays(stretches: Sequence[Stretch]) -> dict[str, PackedArray]:
     """The parameters of `claim_jobs` that say where to look."""
+    after, until = zip(*stretches, strict=True)
+    after_levels, after_dues, after_ids = zip(*after, strict=True)
+    until_levels, until_dues, until_ids = zip(*until, strict=True)
     return {
-        "after_levels": Int8Array([stretch.after.level for stretch in stretches]),
-        "after_dues": Float8Array([stretch.after.due for stretch in stretches]),
-        "after_ids": Int8Array([stretch.after.id for stretch in stretches]),
-        "until_levels": Int8Array([stretch.until.level for stretch in stretches]),
-        "until_dues": Float8Array([stretch.until.due for stretch in stretches]),
-        "until_ids": Int8Array([stretch.until.id for stretch in stretches]),
+        "after_levels": Int8Array(after_levels),
+        "after_dues": Float8Array(after_dues),
+        "after_ids": Int8Array(after_ids),
+        "until_levels": Int8Array(until_levels),
+        "until_dues": Float8Array(until_dues),
+        "until_ids": Int8Array(until_ids),
     }
 
 

@@ -221,7 +221,7 @@ async def fetch_quickly(conn: AsyncConnection[Any], statement: Statement[T], sch
 
 def _is_plain(statement: Statement[Any]) -> bool:
     readable = statement.binary or statement.row is None or statement.row in _READ
-    return readable and all(type(value) in _WRITE for value in statement.params.values())
+    return readable and _WRITE.keys() >= set(map(type, statement.params.values()))
 
 
 def _formats(statement: Statement[Any], schema: str) -> tuple[list[int] | None, int]:

@@ -35,6 +35,7 @@ from pgq_core.worker.stop_requests import StopRequests
 from pgq_core.worker.suspects import Suspects
 
 CALL_LIMIT: Final = 30.0
+"""Seconds that a turn may take, give or take a sixth."""
 FIRST_PAUSES: Final = (0.005, 0.02, 0.1)
 """Seconds between the claims of a worker that has just run dry; then it polls."""
 STILL_AWAKE: Final = 0.05
@@ -137,31 +138,36 @@ class Producer:
 
     async def run(self) -> None:
         """Until `stop`, or, in a burst, until nothing is left to do."""
-        while not self._is_stopping:
+        while True:
             try:
-                async with asyncio.timeout(CALL_LIMIT):
-                    pause = await self._turn(await self._listener.connection())
+                async with asyncio.timeout(CALL_LIMIT) as limit:
+                    return await self._turns(limit)
             except (psycopg.Error, DatabaseUnavailable, OSError, TimeoutError) as error:
                 await self._listener.drop()
                 self._is_flagged = False
                 self._roll_call.lost_touch()
                 self._trouble.say("claims_wait_for_database", error)
                 await self._listener.wait(self._pauses.next())
-                continue
+
+    async def _turns(self, limit: asyncio.Timeout) -> None:
+        """One after the other, each within `limit`, which moves on with them: a new one for each turn is dearer."""
+        while not self._is_stopping:
+            _renew(limit, CALL_LIMIT)
+            pause = await self._turn(await self._listener.connection())
             self._on_turn()
             self._trouble.over("claims_work_again")
             self._pauses.reset()
             if self._burst and self._has_run_dry():
                 return
             if pause > 0 and not self._is_stopping:
+                _renew(limit, CALL_LIMIT + pause)
                 await self._rest(pause)
 
     async def _turn(self, conn: AsyncConnection[Any]) -> float:
         """Everything that is due now; answers how long to rest."""
         if self._is_silent():
-            await self._listener.wait(
-                min(self._poll, SILENT_PAUSE)
-            )  # the watchdog ends this process, unless a beat comes first
+            # The watchdog ends this process, unless a beat comes first.
+            await self._listener.wait(min(self._poll, SILENT_PAUSE))
             return 0.0
         now = time.monotonic()
         is_prompted, self._is_prompted = self._is_prompted, False
@@ -319,3 +325,10 @@ class Producer:
         if row.promoted:
             self._dry_turns = 0
         return row.promoted > 0
+
+
+def _renew(limit: asyncio.Timeout, seconds: float) -> None:
+    """It ends in so many seconds. Not moved as long as it is nearly right."""
+    now, when = asyncio.get_running_loop().time(), limit.when()
+    if when is None or abs(when - now - seconds) > seconds / 6:
+        limit.reschedule(now + seconds)

@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 import json
 import threading
+import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -17,6 +18,7 @@ from pgq_core.domain.job import Job
 from pgq_core.domain.outcome import Cancel, Discard, HandlerWish, NonRetryable, Retry, Snooze
 from pgq_core.handlers import Registry
 from pgq_core.handlers.registry import NextCall
+from pgq_core.worker import producer
 from pgq_core.worker.clock import machine_ns
 from pgq_core.worker.context import JobContext
 from pgq_core.worker.marks import Turn
@@ -867,6 +869,30 @@ async def test_worker_that_others_may_take_for_dead_claims_nothing_until_its_bea
         assert row["status"] == "pending"
         running.marks.last_beat_ns = machine_ns()
         await eventually_async(lambda: database.outcomes(job_id) == ["succeeded"])
+
+
+async def test_only_a_turn_that_hangs_is_given_up(
+    database: QueueDatabase, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(producer, "CALL_LIMIT", 0.4)
+
+    @registry.handler("noop")
+    async def noop(data: Any) -> None: ...
+
+    async with running_corridor(database.dsn, registry, poll=0.05) as running:
+        connections = set()
+        until = time.monotonic() + 4 * producer.CALL_LIMIT
+        while time.monotonic() < until:
+            connections.add(id(await running.corridor.listener.connection()))
+            await asyncio.sleep(0.05)
+        first = await running.corridor.listener.connection()
+        with database.connection() as other, other.transaction():
+            other.execute("LOCK TABLE jobs IN ACCESS EXCLUSIVE MODE")
+            await eventually_async(lambda: first.closed)
+        job_id = database.put("noop")
+        await eventually_async(lambda: database.outcomes(job_id) == ["succeeded"])
+
+    assert len(connections) == 1
 
 
 async def test_slot_survives_an_exception_that_cannot_be_read(database: QueueDatabase, registry: Registry) -> None:
