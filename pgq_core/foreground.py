@@ -18,7 +18,7 @@ from pgq_core.plain_settings import PlainSettings
 _START: Final = (
     "import sys; sys.path.append(sys.argv[1]); from pgq_core.foreground import main; sys.exit(main(int(sys.argv[2])))"
 )
-_NEEDLESS: Final = ("rich", "ssl", "_hashlib")
+_NEEDLESS: Final = ("rich", "ssl", "_hashlib", "greenlet")
 """What would be imported if it can be, and nobody here needs: the driver brings its TLS, Python its own digests."""
 _USAGE: Final = 2
 

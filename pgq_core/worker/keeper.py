@@ -39,7 +39,7 @@ from pgq_core.worker.marks import Marks
 from pgq_core.worker.protocol import Report, ReportKind, RunnerOrders
 from pgq_core.worker.spec import RunnerSpec, served_queues
 
-ESCALATE_AFTER: Final = 1.1
+ESCALATE_AFTER: Final = 0.9
 """Seconds after which a leaving runner is killed: beyond its grace, or from the word to leave at once."""
 OVERDUE_MARGIN: Final = 1.0
 """Seconds that a runner has, after a job's time limit and the grace, to give itself up before its keeper does."""
