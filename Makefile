@@ -17,7 +17,7 @@ PYTHON ?= $(shell for python in $(CANDIDATES); do $$python -c '$(IS_NEW_ENOUGH)'
 IS_WHOLE := grep -qF '$(CURDIR)/$(VENV)/' $(BIN)/pip && $(BIN)/python -c ''
 BROKEN := $(shell test ! -e $(VENV)/python.stamp || { $(IS_WHOLE); } 2>/dev/null || echo broken)
 
-.PHONY: force help install demo test test-all test-programs torture torture-long torture-page check lock screenshots clean
+.PHONY: force help install demo test test-all test-slow test-programs torture torture-long torture-page check lock screenshots clean
 
 help:  ## Show these lines
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|' 2>/dev/null || sed -n 's/^\([a-z-]*\):.*  ## /  make \1: /p' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ test: install  ## Run the default test suite
 
 test-all: install  ## Run every test but the torture tests
 	$(BIN)/pytest -n $(TEST_PROCESSES) --dist worksteal -m "not torture"
+
+test-slow: install  ## Run what the default suite leaves out since it takes long: long rounds, large tables
+	$(BIN)/pytest -n $(TEST_PROCESSES) --dist worksteal -m "slow and not (browser or pooler or ha or prometheus or go or torture)"
 
 test-programs: install  ## Run the tests that need Chromium, PgBouncer, Prometheus or Go; what is missing is named and skipped
 	$(BIN)/pytest -m "(browser or pooler or ha or prometheus or go) and not torture"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import NamedTuple
 
-from pgq_core.queries.arrays import Int8Array
+from pgq_core.queries.arrays import Int8Array, text_literal
 from pgq_core.queries.claims import ClaimedRow
 from pgq_core.queries.orphans import OrphanRow
 from pgq_core.queries.statement import QueryGroup, Statement
@@ -26,8 +27,7 @@ class ClaimRow:
     claim_token: int
 
 
-@dataclass(frozen=True, slots=True)
-class PromotedRow:
+class PromotedRow(NamedTuple):
     """`next_due_in`: seconds until the next scheduled job is due, None when none is scheduled."""
 
     promoted: int
@@ -215,7 +215,11 @@ class UpkeepQueries(QueryGroup):
     ) -> Statement[PromotedRow]:
         """`except_worker`: the caller, which is awake and needs no notification."""
         return self._statement(
-            "promote_due_jobs", PromotedRow, queues=list(queues), limit=limit, except_worker=except_worker or ""
+            "promote_due_jobs",
+            PromotedRow,
+            queues=text_literal(tuple(queues)),
+            limit=limit,
+            except_worker=except_worker or "",
         )
 
     def list_scheduled_queues(self) -> Statement[str]:

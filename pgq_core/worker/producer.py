@@ -20,6 +20,7 @@ from pgq_core.listener import Listener
 from pgq_core.logs import RepeatedTrouble, get_logger
 from pgq_core.queries import Queries
 from pgq_core.queries.claims import ClaimedRow
+from pgq_core.queries.wire import fetch_quickly
 from pgq_core.service import AT_ONCE, Pauses
 from pgq_core.worker.clock import DatabaseClock
 from pgq_core.worker.completer import Completer
@@ -267,7 +268,8 @@ class Producer:
         return STILL_AWAKE if self._is_flagged else self._poll
 
     async def _flag(self, conn: AsyncConnection[Any], *, waiting: bool) -> None:
-        await self._queries.set_waiting(worker_id=self._worker_id, waiting=waiting).execute(conn)
+        statement = self._queries.set_waiting(worker_id=self._worker_id, waiting=waiting)
+        await fetch_quickly(conn, statement, self._queries.schema)
         self._is_flagged = waiting
 
     def _has_run_dry(self) -> bool:
@@ -311,9 +313,7 @@ class Producer:
         statement = self._queries.promote_due_jobs(
             queues=list(self._searches), limit=PROMOTED_AT_ONCE, except_worker=self._worker_id
         )
-        row = await statement.fetch_one(conn)
-        if row is None:
-            return False
+        (row,) = await fetch_quickly(conn, statement, self._queries.schema)
         now = time.monotonic()
         if row.promoted and now - self._promoted_at > TRAIL:
             for search in self._searches.values():
