@@ -125,7 +125,7 @@ class Listener:
         return await self._take_words(conn)
 
     async def _rest(self, timeout: float) -> None:
-        # A bare future: an event under a time-out is three times as many calls on the way from a notification to its job.
+        # A bare future: an event under a time-out is thrice as many calls between a notification and its job.
         if self._is_woken:
             return
         loop = asyncio.get_running_loop()
