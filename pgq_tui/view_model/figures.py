@@ -82,10 +82,10 @@ def format_bytes(value: float | None, *, short: bool = False) -> str:
 def cut_size(text: str, size: int) -> str:
     """What stands behind the name of a text that was cut from so many bytes; nothing for a whole one.
 
-    >>> cut_size("ab", 40_000), cut_size("äö", 4)
-    (' 39 kB', '')
+    >>> cut_size("ab", 40_000), cut_size("äö", 4), cut_size("\\ud800", 3)
+    (' 39 kB', '', '')
     """
-    return f" {format_bytes(size)}" if size > len(text.encode()) else ""
+    return f" {format_bytes(size)}" if size > len(text.encode("utf-8", "surrogatepass")) else ""
 
 
 def format_percent(share: float | None, *, unit: str = "%") -> str:
@@ -162,8 +162,8 @@ def plural(count: int, noun: str, nouns: str | None = None) -> str:
 def _scaled(value: float) -> str:
     """One decimal and a letter; rounding up to a thousand moves on to the next letter."""
     size = float(value)
-    for letter in ("k", "M", "G"):
+    for letter in ("k", "M", "G", "T", "P"):
         size /= _KILO
         if abs(size) < _KILO - 0.05:
             return f"{size:.1f}{letter}"
-    return f"{size / _KILO:,.1f}T"
+    return f"{size / _KILO:,.1f}E"

@@ -115,6 +115,7 @@ def _dialect() -> Any:
     return DRAFT202012
 
 
+@pytest.mark.slow
 def test_generated_requests_meet_no_fault_and_no_undocumented_answer(api: ApiProcess, database: QueueDatabase) -> None:
     ask_everything(api, database, EXAMPLES)
 

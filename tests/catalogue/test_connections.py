@@ -130,6 +130,7 @@ class CountingNetwork(Network):
         await super()._serve(reader, writer)
 
 
+@pytest.mark.slow
 async def test_refused_connections_are_not_asked_for_in_a_storm(database: QueueDatabase, noop: Registry) -> None:
     network = CountingNetwork(database.dsn)
     await network.open()

@@ -20,6 +20,7 @@ from tests.support.waiting import eventually, eventually_async
 from tests.support.worker_process import Workers
 
 
+@pytest.mark.slow
 @pytest.mark.system
 def test_worker_beats_until_the_job_it_drains_is_written(database: QueueDatabase, workers: Workers) -> None:
     job_id = database.put("ledger", {"seconds": 6.5})  # three times the stale limit

@@ -45,6 +45,7 @@ async def test_of_a_finish_and_a_rescue_of_one_job_exactly_one_counts(
     assert database.all(FAULTS) == []
 
 
+@pytest.mark.slow
 async def test_jobs_of_a_worker_that_is_wrongly_taken_for_dead_end_once(
     database: QueueDatabase, registry: Registry
 ) -> None:

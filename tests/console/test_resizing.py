@@ -19,6 +19,7 @@ EACH_SCREEN = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("screen", EACH_SCREEN)
 async def test_a_storm_of_sizes_ends_in_the_right_picture(screen: object) -> None:
     sizes = random.Random(7)

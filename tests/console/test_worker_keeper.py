@@ -44,6 +44,7 @@ def supervisor(dsn: str) -> dict[str, Any] | None:
         return conn.execute("SELECT supervisor_id, pid FROM supervisors").fetchone()
 
 
+@pytest.mark.slow
 def test_a_killed_supervisor_is_said_to_be_gone_and_gets_a_successor(terminal: Terminal, dsn: str) -> None:
     try:
         terminal.run_console("--dsn", dsn)

@@ -66,6 +66,7 @@ async def the_worker(database: QueueDatabase) -> WorkerView:
     return (await overview(database)).workers[0]
 
 
+@pytest.mark.slow
 async def test_a_stalled_claim_loop_is_named_and_a_turning_one_is_not(
     database: QueueDatabase, workers: Workers
 ) -> None:

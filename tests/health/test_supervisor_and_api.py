@@ -32,6 +32,7 @@ def host(dsn: str, tmp_path: Path) -> Iterator[Host]:
     supervised.close()
 
 
+@pytest.mark.slow
 async def test_a_supervisor_tells_of_its_loops_and_a_stalled_one_shows(host: Host) -> None:
     host.supervise(pool(wanted=0))
     await eventually_async(lambda: _turns(host), timeout=PATIENCE, interval=0.2)

@@ -298,6 +298,7 @@ async def test_a_scrape_never_waits_and_says_how_old_it_is(dsn: str, database: Q
     await network.close()
 
 
+@pytest.mark.slow
 async def test_a_silent_database_counts_as_away_while_a_reading_waits_for_it(dsn: str) -> None:
     network = Network(dsn)
     await network.open()

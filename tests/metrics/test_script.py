@@ -211,6 +211,7 @@ def play_of(database: QueueDatabase, tmp_path: Path) -> Iterator[Any]:
         play.abandon()
 
 
+@pytest.mark.slow
 @pytest.mark.system
 def test_after_a_script_every_metric_is_what_job_runs_says(
     play_of: Any, database: QueueDatabase, tmp_path: Path

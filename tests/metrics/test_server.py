@@ -93,6 +93,7 @@ def test_a_worker_serves_metrics_beside_its_work(dsn: str, database: QueueDataba
         worker.wait(60)
 
 
+@pytest.mark.slow
 def test_a_supervisor_serves_metrics_beside_its_pools(dsn: str, database: QueueDatabase, tmp_path: Path) -> None:
     (tmp_path / "tasks.py").write_text("from pgq_core import handler\n\n@handler('hello')\ndef hello(data): ...\n")
     app = tmp_path / "tasks.py"

@@ -30,6 +30,7 @@ def start_job(host: Host, seconds: float) -> int:
     return job_id
 
 
+@pytest.mark.slow
 def test_every_pool_has_its_own_grace(host: Host) -> None:
     patient, hasty = pool("patient", wanted=1, queues=("slow",), grace=30.0), pool("hasty", wanted=1, grace=0.2)
     supervisor = host.supervise(patient, hasty, grace=10.0)
@@ -198,6 +199,7 @@ def test_a_supervisor_leaves_in_time_although_the_database_is_down(own_host: Hos
     assert all_gone(pids)
 
 
+@pytest.mark.slow
 def test_a_restart_of_the_database_is_survived(own_host: Host, own_server: EmbeddedServer) -> None:
     supervisor = own_host.supervise(pool(wanted=2))
     before = {row["pid"] for row in own_host.until_running(2)}
