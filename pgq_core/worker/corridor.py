@@ -76,6 +76,11 @@ class Corridor:
         )
         self._transactions = JobTransactions(self._dsn, queries, worker_id=orders.worker_id, slot=orders.slot)
         endings = Endings(orders.worker_id, clock, random)
+        longest_silence = safe_silence(settings.stale_limit)
+
+        def is_silent() -> bool:
+            return marks.silence() > longest_silence
+
         calls = Calls(
             registry,
             self._transactions,
@@ -95,6 +100,7 @@ class Corridor:
             grace=settings.grace,
             on_room=lambda: self.producer.wake(),  # noqa: PLW0108 - the same
             on_stuck=on_stuck,
+            is_silent=is_silent,
             on_start=self._log.started if self._log.is_debug else None,
         )
         self.producer = Producer(
@@ -112,7 +118,7 @@ class Corridor:
             random=random,
             on_turn=lambda: marks.turned(Turn.CLAIM),
             on_sweep=lambda at: marks.rests(Turn.SWEEP) if at is None else marks.turned_at(Turn.SWEEP, at),
-            is_silent=lambda: marks.silence() > safe_silence(settings.stale_limit),
+            is_silent=is_silent,
         )
         self.announcer = Announcer(self.completer, queries, registry, marks, worker_id=orders.worker_id)
         self._tasks: list[asyncio.Task[None]] = []

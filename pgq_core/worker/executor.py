@@ -27,8 +27,14 @@ SAMPLED_FROM: Final = 64
 SAMPLE: Final = 8
 LONGEST_LIMIT: Final = 1e9
 """Seconds. Whatever a row says, it has to fit into the shared memory."""
+LONGEST_GAP: Final = 0.5
+"""Seconds between two starts after which we may have been suspended."""
 LONG_TRANSACTION: Final = 300.0
 """Seconds after which an open transaction of a job is warned about: it holds back vacuum for everybody."""
+
+
+class OutOfTouch(Exception):
+    """Nothing may begin: others may take us for dead by now, and have our jobs."""
 
 
 class EndedJobs(Protocol):
@@ -57,8 +63,10 @@ class Executor:
         grace: float,
         on_room: Callable[[], None],
         on_stuck: Callable[[str], None],
+        is_silent: Callable[[], bool] = lambda: False,
         on_start: Callable[[Attempt], None] | None = None,
     ) -> None:
+        """`is_silent`: no beat of ours got through for so long that others may take us for dead."""
         self._registry = registry
         self._calls = calls
         self._endings = endings
@@ -67,6 +75,8 @@ class Executor:
         self._job_timeout = job_timeout
         self._on_room = on_room
         self._on_stuck = on_stuck
+        self._is_silent = is_silent
+        self._begun_at = 0.0
         self._on_start = on_start
         self.concurrency = concurrency
         self.running = 0
@@ -195,9 +205,13 @@ class Executor:
         return Attempt(row, handler, self._free_marks.pop(), limit)
 
     def _begin(self, attempt: Attempt) -> float:
-        """On any thread: the attempt starts now. Answers its deadline, 0 for none."""
+        """On any thread: the attempt starts now. Answers its deadline, 0 for none. Raises OutOfTouch."""
         now = time.monotonic()
         attempt.started = now
+        if now - self._begun_at > LONGEST_GAP and self._is_silent():
+            attempt.verdict = Verdict.INTERRUPT
+            raise OutOfTouch
+        self._begun_at = now
         cells, cell = self._marks.cells, 2 * attempt.mark
         if attempt.limit > 0.0:
             attempt.deadline = now + attempt.limit
@@ -213,12 +227,12 @@ class Executor:
 
     async def _run(self, slot: Slot, attempt: Attempt) -> None:
         slot.attempt = attempt
-        deadline = self._begin(attempt)
-        if 0.0 < deadline < self._deadlines.armed_for:
-            self._deadlines.watch(deadline)
         handler = attempt.handler
         write: Write | None
         try:
+            deadline = self._begin(attempt)
+            if 0.0 < deadline < self._deadlines.armed_for:
+                self._deadlines.watch(deadline)
             if handler.injected or self._calls.wraps:
                 write = await self._calls.run(attempt)
             else:
@@ -297,10 +311,10 @@ class Executor:
         return [attempt.row for attempt in attempts]
 
     def _run_in_thread(self, attempt: Attempt) -> None:
-        deadline = self._begin(attempt)
-        if 0.0 < deadline < self._deadlines.armed_for:
-            self._deadlines.watch_from_thread(deadline)
         try:
+            deadline = self._begin(attempt)
+            if 0.0 < deadline < self._deadlines.armed_for:
+                self._deadlines.watch_from_thread(deadline)
             attempt.write = self._slots.clean_context.copy().run(self._calls.run_plain, attempt)
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises fails that job and nothing else
             attempt.write = self._write_of_error(attempt, error)

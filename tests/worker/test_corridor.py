@@ -18,6 +18,7 @@ from pgq_core.domain.job import Job
 from pgq_core.domain.outcome import Cancel, Discard, HandlerWish, NonRetryable, Retry, Snooze
 from pgq_core.handlers import Registry
 from pgq_core.handlers.registry import NextCall
+from pgq_core.queries import Queries
 from pgq_core.worker import producer
 from pgq_core.worker.clock import machine_ns
 from pgq_core.worker.context import JobContext
@@ -893,6 +894,35 @@ async def test_only_a_turn_that_hangs_is_given_up(
         await eventually_async(lambda: database.outcomes(job_id) == ["succeeded"])
 
     assert len(connections) == 1
+
+
+@pytest.mark.parametrize("job_type", ["noop", "plain"])
+async def test_worker_that_others_may_take_for_dead_begins_nothing_that_it_has_in_hand(
+    database: QueueDatabase, registry: Registry, job_type: str
+) -> None:
+    """As after a suspension, before its watchdog has looked: others may run these jobs already."""
+    begun: list[Any] = []
+
+    @registry.handler("noop")
+    async def noop(data: Any) -> None:
+        begun.append(data)
+
+    @registry.handler("plain")
+    def plain(data: Any) -> None:
+        begun.append(data)
+
+    async with running_corridor(database.dsn, registry, stale_limit=60) as running:
+        running.marks.last_beat_ns = machine_ns() - 59 * 10**9
+        jobs = [database.put(job_type, number) for number in range(3)]
+        statement = Queries("pgq_core").claim_jobs(
+            queue="default", worker_id=WORKER_ID, limit=10, job_types=None, lease=None
+        )
+        running.corridor.executor.offer(await statement.fetch_all(await running.corridor.completer.connection()))
+        await eventually_async(lambda: [database.outcomes(job_id) for job_id in jobs] == [["released"]] * 3)
+        assert not begun
+        assert {(database.job(job_id) or {})["attempts"] for job_id in jobs} == {0}
+        running.marks.last_beat_ns = machine_ns()
+        await eventually_async(lambda: len(begun) == 3)
 
 
 async def test_slot_survives_an_exception_that_cannot_be_read(database: QueueDatabase, registry: Registry) -> None:
