@@ -225,7 +225,7 @@ class Producer:
                 break
         if found:
             self._dry_turns = 0
-            if found == wanted:
+            if found >= wanted:
                 return 0.0
             if self._is_flagged:  # since before this claim: who commits after its snapshot notifies us
                 return AFTER_FEW

@@ -24,6 +24,7 @@ from pgq_core.database import connect
 from pgq_core.domain.job import JSON
 from pgq_core.handlers import Registry
 from pgq_core.logs import configure_logs
+from pgq_core.worker import producer, sweep
 from tests.bench.counting import CountingDatabase, RowCost
 from tests.support.corridors import running_corridor
 from tests.support.waiting import eventually, eventually_async
@@ -190,6 +191,25 @@ async def test_an_idle_worker_looks_once_a_poll(counted: CountingDatabase, regis
     assert running.marks.finished == 0
     assert found["claim_jobs"].calls <= polls + 2, found
     assert found["promote_due_jobs"].calls <= polls + 2, found
+
+
+async def test_a_worker_that_is_told_of_a_job_claims_once(
+    counted: CountingDatabase, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever has said that it waits is told of all that its claim could not see: it need not look again at once."""
+    monkeypatch.setattr(producer, "AFTER_FEW", 60.0)
+    jobs = 20
+    async with running_corridor(counted.dsn, registry, concurrency=CONCURRENCY, **SETTLED) as running:
+        await eventually_async(lambda: counted.waiting() == 1)
+        begun = time.monotonic()
+        counted.reset()
+        for number in range(1, jobs + 1):
+            await asyncio.to_thread(enqueue, counted.dsn, registry, 1)
+            await eventually_async(lambda wanted=number: running.marks.finished == wanted)
+        sweeps = 1 + (time.monotonic() - begun) / sweep.EVERY
+        claims = counted.statements()["claim_jobs"].calls
+
+    assert claims <= jobs + sweeps
 
 
 @pytest.fixture
