@@ -209,7 +209,9 @@ async def test_a_worker_that_is_told_of_a_job_claims_once(
         sweeps = 1 + (time.monotonic() - begun) / sweep.EVERY
         claims = counted.statements()["claim_jobs"].calls
 
-    assert claims <= jobs + sweeps
+    assert (
+        claims <= 1.5 * jobs + sweeps
+    )  # three times as many as jobs if it looked again; a few come from before it slept
 
 
 @pytest.fixture
