@@ -189,12 +189,12 @@ def test_clock_of_a_workers_host_decides_nothing(
     skew.set(seconds)
     for name, value in skew.environment.items():
         monkeypatch.setenv(name, value)
-    wrong = workers.start("--no-maintenance")
+    wrong = workers.start("--no-maintenance", stale_limit=5)
     for name in skew.environment:
         monkeypatch.delenv(name)
     job_id = database.put("ledger", {"seconds": 1.6})
     eventually(lambda: database.all("SELECT FROM ledger WHERE event = 'start'"))
-    workers.start()  # its reaper lives by the true time
+    workers.start(stale_limit=5)  # its reaper lives by the true time
 
     skew.set(seconds + HOUR if seconds > 0 else seconds - HOUR)
     eventually(lambda: database.job(job_id) is None, timeout=30)
@@ -206,7 +206,7 @@ def test_clock_of_a_workers_host_decides_nothing(
     eventually(lambda: database.all("SELECT FROM ledger WHERE job_id = %s", vanished))
     if database.value("SELECT pid FROM ledger WHERE job_id = %s", vanished) == wrong.runner_pid:
         wrong.kill_all()
-        eventually(lambda: database.outcomes(vanished) == ["lost"], timeout=180)  # stale after 60 s
+        eventually(lambda: database.outcomes(vanished) == ["lost"], timeout=10)
 
 
 @pytest.fixture
