@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from pgq_core.queries import Queries
+from psycopg import sql
+
+from pgq_core.queries import Queries, Statement
 from pgq_core.queries.statement import QueryGroup
 from pgq_core.sql import composed_query, query_names
 from tests.schema.sessions import Session
 
+RUNS_BEFORE_A_GENERIC_PLAN = 5
 _PARAMETER = re.compile(r"%(?:\((\w+)\)s|%)")
 
 
@@ -41,6 +46,30 @@ def explain(conn: Session, name: str, schema: str) -> None:
     conn.execute("SET plan_cache_mode = force_generic_plan")
     conn.execute(f"EXPLAIN EXECUTE {name}{arguments}")
     conn.execute(f"DEALLOCATE {name}")
+
+
+def executed_plan(conn: Any, statement: Statement[Any], schema: str) -> Mapping[str, Any]:
+    """Runs the statement as often as the server needs to settle on a plan, and undoes what it did."""
+    text, names = numbered(statement.name, schema)
+    literals = ", ".join(sql.Literal(statement.params[name]).as_string(conn) for name in names)
+    call = f"EXECUTE measured({literals})" if names else "EXECUTE measured"
+    conn.execute(f"PREPARE measured AS {text}")
+    if statement.prepare:
+        for _ in range(RUNS_BEFORE_A_GENERIC_PLAN):
+            with conn.transaction(force_rollback=True):
+                conn.execute(call)
+    else:
+        conn.execute("SET plan_cache_mode = force_custom_plan")
+    with conn.transaction(force_rollback=True):
+        answer = conn.execute(f"EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) {call}").fetchone()
+    plan: Mapping[str, Any] = answer[0][0]
+    return plan
+
+
+def walk(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    yield node
+    for child in node.get("Plans", ()):
+        yield from walk(child)
 
 
 def _by_group() -> dict[str, list[str]]:

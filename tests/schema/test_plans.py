@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from psycopg import sql
 
 from pgq_core.database import connect_sync
 from pgq_core.domain.filters import NO_FINGERPRINT, DeadLetterFilters, Resolution, RunFilters
@@ -24,7 +23,7 @@ from pgq_core.queries import Queries, Statement
 from pgq_core.queries.claims import BuriedJob, FinishedJob, RescheduledJob
 from pgq_core.queries.lists import ABOVE_ALL_IDS
 from tests.schema.sessions import Session, rows, session, value
-from tests.schema.statements import numbered
+from tests.schema.statements import executed_plan, walk
 from tests.support.databases import database_name, new_database
 
 SEED = (Path(__file__).parent / "seed_backlog.sql").read_text(encoding="utf-8")
@@ -174,7 +173,7 @@ def test_no_growing_table_is_scanned(analysed: str, case: Case) -> None:
 def assert_planned_well(dsn: str, case: Case) -> None:
     with connect_sync(dsn, application_name="plans", pinned_plans=case.is_pinned) as conn:
         conn.execute(f"SET search_path = {SCHEMA}")
-        plan = executed_plan(conn, case.statement)
+        plan = executed_plan(conn, case.statement, SCHEMA)
         nodes = list(walk(plan["Plan"]))
 
         assert scanned(conn, nodes) == []
@@ -183,33 +182,6 @@ def assert_planned_well(dsn: str, case: Case) -> None:
         # A part that writes runs after the rest, and is not counted into the top of the plan.
         touched = max(node["Shared Hit Blocks"] + node["Shared Read Blocks"] for node in nodes)
         assert touched <= case.blocks
-
-
-RUNS_BEFORE_A_GENERIC_PLAN = 5
-
-
-def executed_plan(conn: Any, statement: Statement[Any]) -> Mapping[str, Any]:
-    """Runs the statement as often as the server needs to settle on a plan, and undoes what it did."""
-    text, names = numbered(statement.name, SCHEMA)
-    literals = ", ".join(sql.Literal(statement.params[name]).as_string(conn) for name in names)
-    call = f"EXECUTE measured({literals})" if names else "EXECUTE measured"
-    conn.execute(f"PREPARE measured AS {text}")
-    if statement.prepare:
-        for _ in range(RUNS_BEFORE_A_GENERIC_PLAN):
-            with conn.transaction(force_rollback=True):
-                conn.execute(call)
-    else:
-        conn.execute("SET plan_cache_mode = force_custom_plan")
-    with conn.transaction(force_rollback=True):
-        answer = conn.execute(f"EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) {call}").fetchone()
-    plan: Mapping[str, Any] = answer[0][0]
-    return plan
-
-
-def walk(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    yield node
-    for child in node.get("Plans", ()):
-        yield from walk(child)
 
 
 def scanned(conn: Any, nodes: list[Mapping[str, Any]]) -> list[str]:
@@ -240,7 +212,7 @@ def test_a_batch_of_ends_reads_once_what_the_queues_keep(seeded: str, *, is_pinn
         conn.execute(f"SET search_path = {SCHEMA}")
         with conn.transaction(force_rollback=True):
             conn.execute("INSERT INTO queues (name, audit) SELECT 'q' || n, 'failures' FROM generate_series(1, 200) n")
-            nodes = list(walk(executed_plan(conn, case.statement)["Plan"]))
+            nodes = list(walk(executed_plan(conn, case.statement, SCHEMA)["Plan"]))
 
     assert [node["Actual Loops"] for node in nodes if node.get("Relation Name") == "queues"] == [1]
 
@@ -291,7 +263,7 @@ def test_ends_find_their_rows_where_the_statistics_say_that_there_are_none(
         conn.execute(f"SET search_path = {SCHEMA}")
         which = "status = 'pending'" if name in OF_WAITING_JOBS else "locked_by = 'w1'"
         ids = [job for (job,) in conn.execute(f"SELECT id FROM jobs WHERE {which} ORDER BY id LIMIT 100".encode())]
-        nodes = list(walk(executed_plan(conn, ENDS[name](ids))["Plan"]))
+        nodes = list(walk(executed_plan(conn, ENDS[name](ids), SCHEMA)["Plan"]))
 
     rows_of_jobs = [node["Actual Loops"] * node["Actual Rows"] for node in nodes if node.get("Relation Name") == "jobs"]
     removed = [

@@ -9,9 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from statistics import fmean
 
-import psutil
 import pytest
 
 from pgq_core.bench.capacity import find_capacity
@@ -25,18 +23,12 @@ from tests.conftest import SCHEMA
 from tests.support.worker_process import ROOT
 from tests.torture import form
 from tests.torture.arena import Arena
-from tests.torture.faults import SEVER_ALL, open_transaction, repeatedly
+from tests.torture.faults import open_transaction, repeatedly
+from tests.torture.loads import CAPACITY, NAP, SLOTS
 from tests.torture.timed_jobs import durations
 
 pytestmark = [pytest.mark.torture, pytest.mark.system]
 
-NAP = 0.2
-SLOTS = 16
-CAPACITY = SLOTS / NAP
-P99_WAIT = """
-SELECT percentile_cont(0.99) WITHIN GROUP (ORDER BY extract(epoch FROM started_at - greatest(due_at, enqueued_at)))
-  FROM job_runs
- WHERE outcome = 'succeeded'"""
 FLOOD = 100 * 1024 * 1024
 TIMED_APP = str(Path(__file__).with_name("timed_jobs.py"))
 CAPACITY_VARIABLE = "TORTURE_CAPACITY"
@@ -184,60 +176,3 @@ def test_print_floods_stop_nobody_and_fill_no_memory(arena: Arena, length: int) 
     assert grown < 100
     assert arena.database.all("SELECT FROM job_runs WHERE outcome <> 'succeeded'") == []
     assert arena.database.value("SELECT count(*) FROM workers") == 2
-
-
-@pytest.mark.skipif(not form.IS_LONG, reason="the soak has a long form only")
-def test_t26_soak(arena: Arena) -> None:
-    """Hours at half of the capacity; a worker killed and all sessions severed each minute."""
-    hours = float(os.environ.get("TORTURE_HOURS", "6"))
-    fleet = arena.fleet(4, SLOTS // 4).start()
-    samples: list[tuple[float, float, int, int, int]] = []
-    assert fleet.supervisor is not None
-    supervisor = psutil.Process(fleet.supervisor.process.pid)
-
-    def disturb() -> None:
-        fleet.kill_one()
-        arena.database.run(SEVER_ALL)
-
-    def measure() -> None:
-        samples.append(
-            (
-                time.time(),
-                supervisor.memory_info().rss / 1024**2,
-                supervisor.num_fds(),
-                supervisor.num_threads(),
-                arena.database.value("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'pgq%%'"),
-            )
-        )
-
-    with (
-        arena.offered("nap", {"seconds": NAP}, per_second=CAPACITY / 2),
-        repeatedly(60.0, disturb) as faults,
-        repeatedly(60.0, measure),
-    ):
-        time.sleep(hours * 3600)
-    arena.until_done(300)
-
-    tenth = max(len(samples) // 10, 1)
-    early, late = samples[tenth : 2 * tenth], samples[-tenth:]
-    slope = (fmean(s[1] for s in late) - fmean(s[1] for s in early)) / max((late[0][0] - early[0][0]) / 3600, 1e-9)
-    first, last = waits(arena, first=True), waits(arena, first=False)
-    arena.judge(
-        "T26",
-        f"{CAPACITY / 2:.0f} jobs/s, 4 workers, {hours:g} h",
-        f"{faults.count} x SIGKILL and all sessions severed",
-        rss_slope_mb_per_hour=slope,
-        descriptors=late[-1][2] - early[0][2],
-        threads=late[-1][3] - early[0][3],
-        p99_wait_growth=last / first,
-    )
-    assert slope < 1.0
-    assert last <= 1.2 * first
-
-
-def waits(arena: Arena, *, first: bool) -> float:
-    """The 99th percentile of the wait in the first, or the last, hour."""
-    edge = "< (SELECT min(started_at) + interval '1 hour' FROM job_runs)"
-    if not first:
-        edge = "> (SELECT max(started_at) - interval '1 hour' FROM job_runs)"
-    return float(arena.database.value(f"{P99_WAIT} AND started_at {edge}"))

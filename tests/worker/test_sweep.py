@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import psycopg
 import pytest
 from psycopg import AsyncConnection
 
-from pgq_core.database import connect
+from pgq_core.database import connect, connect_sync
 from pgq_core.domain.job import JSON
 from pgq_core.domain.stretch import Position
 from pgq_core.handlers import Registry
@@ -19,6 +19,7 @@ from pgq_core.worker.clock import DatabaseClock
 from pgq_core.worker.search import Search
 from pgq_core.worker.sweep import Sweep
 from tests.conftest import SCHEMA
+from tests.schema.statements import executed_plan, walk
 from tests.support.corridors import RunningCorridor, running_corridor
 from tests.support.queue_database import QueueDatabase
 from tests.support.waiting import eventually_async
@@ -161,18 +162,13 @@ async def test_rows_that_others_hold_are_passed_over_without_asking_for_their_lo
     with psycopg.connect(database.dsn) as other:
         held = f"SELECT FROM {SCHEMA}.jobs WHERE status = 'pending' ORDER BY id LIMIT 100 FOR UPDATE"
         other.execute(held.encode())
+        database.run("ANALYZE jobs")
         plan = explain_claim(database, search, search.frontier.stretches(), is_thorough=False)
 
     (locking,) = [node for node in walk(plan) if node["Node Type"] == "LockRows"]
     (scan,) = locking["Plans"]
     found, passed_over = scan["Actual Rows"], scan["Rows Removed by Filter"]  # of a stretch, on average
     assert (found * scan["Actual Loops"], passed_over * scan["Actual Loops"]) == (10, 100)
-
-
-def walk(plan: Any) -> Iterator[Any]:
-    yield plan
-    for below in plan.get("Plans", []):
-        yield from walk(below)
 
 
 async def test_where_sweeps_are_long_one_process_at_a_time_makes_them(database: QueueDatabase) -> None:
@@ -223,9 +219,5 @@ def explain_claim(database: QueueDatabase, search: Search, stretches: Any, *, is
         stretches=stretches,
         is_thorough=is_thorough,
     )
-    with psycopg.connect(database.dsn) as conn:
-        (plan,) = conn.execute(
-            b"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + statement.text.encode(), statement.params
-        ).fetchone() or ((),)
-        conn.rollback()
-    return plan[0]["Plan"]
+    with connect_sync(database.dsn, application_name="plans", pinned_plans=True) as conn:
+        return executed_plan(conn, statement, SCHEMA)["Plan"]
