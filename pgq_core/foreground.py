@@ -18,8 +18,9 @@ from pgq_core.plain_settings import PlainSettings
 _START: Final = (
     "import sys; sys.path.append(sys.argv[1]); from pgq_core.foreground import main; sys.exit(main(int(sys.argv[2])))"
 )
-_NEEDLESS: Final = ("rich", "ssl", "_hashlib", "greenlet")
-"""What would be imported if it can be, and nobody here needs: the driver brings its TLS, Python its own digests."""
+_NEEDLESS: Final = ("rich", "ssl", "_hashlib", "greenlet", "bz2", "lzma")
+"""What would be imported if it can be, and nobody here needs: the driver brings its TLS, Python its own digests, and
+no archive is opened."""
 _USAGE: Final = 2
 
 
