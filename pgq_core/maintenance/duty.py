@@ -38,5 +38,7 @@ class Duty(PeriodicService):
 
     def looked(self, began: float, *, found_all: bool) -> None:
         """A look that began then has ended: the duty rests if it was dear, unless there is more to find at once."""
-        now = time.monotonic()
-        self._rests_until = now + rest_after(now - began) if found_all else now
+        self.rest(rest_after(time.monotonic() - began) if found_all else 0.0)
+
+    def rest(self, seconds: float) -> None:
+        self._rests_until = time.monotonic() + seconds

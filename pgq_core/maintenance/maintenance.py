@@ -22,6 +22,7 @@ from pgq_core.maintenance.promoter import Promoter
 from pgq_core.maintenance.reaper import Reaper
 from pgq_core.maintenance.retention import Retention
 from pgq_core.maintenance.stats import StatsRollup
+from pgq_core.maintenance.vacuum import JobsVacuum
 from pgq_core.migrate import check_schema
 from pgq_core.plain_settings import AnySettings
 from pgq_core.queries import Queries
@@ -29,6 +30,7 @@ from pgq_core.service import ServiceHealth, loops_of, run_and_leave
 
 SLOW: Final = 60.0
 HOURLY: Final = 3600.0
+BRISK: Final = 1.0
 _LEAVING: Final = 1.0
 _DONE: Final = 0
 _DATABASE: Final = 3
@@ -58,6 +60,7 @@ class Maintenance:
         self.retention = Retention(lead, queries, interval=SLOW, dead_letters_kept=settings.resolved_dead_letters_kept)
         self.stats_rollup = StatsRollup(lead, queries, interval=SLOW)
         self.key_window = KeyWindow(lead, queries, interval=SLOW, seconds=settings.key_window)
+        self.vacuum = JobsVacuum(lead, queries, interval=BRISK, schema=settings.db_schema)
         self.duties: tuple[Duty, ...] = (
             self.key_window,
             self.partitions,
@@ -68,6 +71,7 @@ class Maintenance:
             self.stats_rollup,
             self.retention,
             self.expired_partitions,
+            self.vacuum,
         )
 
     @property

@@ -92,6 +92,16 @@ class PartitionRow:
     is_detach_pending: bool
 
 
+@dataclass(frozen=True, slots=True)
+class DeadRowsRow:
+    """The `jobs` table by the server's estimates: rows, and bytes without indexes."""
+
+    dead: int
+    live: int
+    bytes: int
+    may_vacuum: bool
+
+
 class UpkeepQueries(QueryGroup):
     def wake_channel(self) -> Statement[str]:
         return self._statement("wake_channel", str)
@@ -270,6 +280,9 @@ class UpkeepQueries(QueryGroup):
     def drop_run_partition(self, *, kept: timedelta) -> Statement[str | None]:
         """Answers the name of the partition, None when none is past retention."""
         return self._statement("drop_run_partition", kept=kept)
+
+    def read_dead_rows(self) -> Statement[DeadRowsRow]:
+        return self._statement("read_dead_rows", DeadRowsRow, schema=self.schema)
 
     def prune_dead_letters(self, *, kept: timedelta, limit: int) -> Statement[None]:
         return self._statement("prune_dead_letters", kept=kept, limit=limit)
