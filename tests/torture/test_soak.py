@@ -46,7 +46,7 @@ def test_t26_soak(arena: Arena) -> None:
 
     def disturb() -> None:
         fleet.kill_one()
-        arena.database.run(SEVER_ALL)
+        arena.database.connection().execute(SEVER_ALL)
 
     def measure() -> None:
         samples.append(sample(arena, fleet))
