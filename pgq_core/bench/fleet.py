@@ -70,7 +70,9 @@ class WorkerFleet:
         self._database.statements.resume_queue().execute_sync(self._database.conn)
 
     def usage(self) -> FleetUsage:
-        return FleetUsage(usage_of(self._runners), usage_of(keeper.pid for keeper in self._keepers))
+        return FleetUsage(
+            usage_of(self._runners, apart_from=self._recording.path), usage_of(keeper.pid for keeper in self._keepers)
+        )
 
     def check(self) -> None:
         """Raises BenchFailed with its last words when a worker has died."""

@@ -60,15 +60,22 @@ class Usage:
     largest_rss: int = 0
 
 
-def usage_of(pids: Iterable[int]) -> Usage:
-    """Processes that are gone count as nothing."""
+def usage_of(pids: Iterable[int], *, apart_from: Path | None = None) -> Usage:
+    """Processes that are gone count as nothing, and so do the pages of the mapped file `apart_from`."""
     cpu, largest = 0.0, 0
     for process in _living(pids):
         with contextlib.suppress(psutil.Error):
             times = process.cpu_times()
             cpu += times.user + times.system
-            largest = max(largest, process.memory_info().rss)
+            largest = max(largest, process.memory_info().rss - _mapped(process, apart_from))
     return Usage(cpu, largest)
+
+
+def _mapped(process: psutil.Process, file: Path | None) -> int:
+    """Bytes of the file that the process has in memory; 0 where the system does not tell."""
+    if file is None or not hasattr(process, "memory_maps"):
+        return 0
+    return sum(mapping.rss for mapping in process.memory_maps() if mapping.path == str(file))
 
 
 def children_of(pid: int) -> list[int]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import mmap
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -129,9 +131,19 @@ def test_handler_is_written_as_it_is_read(text: str) -> None:
     assert str(Work.parse(text)) == text
 
 
-def test_machine_is_described_and_the_own_process_found() -> None:
-    import os
+def test_what_is_measured_with_is_not_measured(tmp_path: Path) -> None:
+    size = 64 * 2**20
+    file = tmp_path / "stamps"
+    file.write_bytes(b"x" * size)
+    with file.open("r+b") as opened, mmap.mmap(opened.fileno(), 0) as memory:
+        assert memory.find(b"y") == -1  # now every page of it is here
+        whole = usage_of([os.getpid()]).largest_rss
+        without = usage_of([os.getpid()], apart_from=file).largest_rss
 
+    assert 0.9 * size < whole - without <= size
+
+
+def test_machine_is_described_and_the_own_process_found() -> None:
     assert this_machine().cores >= 1
     assert usage_of([os.getpid()]).largest_rss > 0
     assert usage_of([2**22 + 1]).cpu == 0
