@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import psycopg
 
+from pgq_core.database import first_line
 from pgq_core.domain.enqueue import (
     JobSettings,
     NewJob,
@@ -173,6 +174,7 @@ class Enqueueing:
         """Inserts, and repeats for items whose key was in another transaction's hands: ended, or not visible yet."""
         answers: dict[int, EnqueuedJob] = {}
         left = list(range(len(jobs)))
+        reason = ""
         for round_number in range(MAX_ROUNDS):
             if round_number > 1:
                 yield Pause(random.uniform(0, 0.002 * round_number))  # noqa: S311 - spreads competitors, no secret
@@ -180,7 +182,8 @@ class Enqueueing:
             keyed = any(jobs[number].idempotency_key is not None for number in left)
             try:
                 rows: list[EnqueuedRow] = yield Attempt(statement) if keyed else statement
-            except _SPURNED:
+            except _SPURNED as error:
+                reason = f"; the last time: {first_line(error)}"
                 continue
             answers |= {
                 left[row.position - 1]: EnqueuedJob(row.id, row.created, row.conflict)
@@ -191,7 +194,7 @@ class Enqueueing:
             if not left:
                 return [answers[number] for number in range(len(jobs))]
         raise DatabaseUnavailable(
-            f"an idempotency key changed hands {MAX_ROUNDS} times while it was asked for", sqlstate="40001"
+            f"an idempotency key changed hands {MAX_ROUNDS} times while it was asked for{reason}", sqlstate="40001"
         )
 
 

@@ -247,7 +247,9 @@ def _answer(pgconn: PGconn) -> _Turns:
         result = pgconn.get_result()
         if result is None:
             break
-        answer = answer or result
+        # The rows come before the commit: when that fails, its error is a result of its own, behind them.
+        if answer is None or result.status not in _GOOD:
+            answer = result
     tell = pgconn.notify_handler
     while tell is not None and (notify := pgconn.notifies()):  # or nobody would hear of it before the next byte comes
         tell(notify)
