@@ -12,9 +12,9 @@ import time
 from typing import Any, Final
 
 import psycopg
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, sql
 
-from pgq_core.database import first_line
+from pgq_core.database import first_line, is_pooled
 from pgq_core.maintenance.duty import Duty
 from pgq_core.maintenance.leadership import Leadership
 from pgq_core.queries import Queries
@@ -35,6 +35,12 @@ LONGEST_REST: Final = 60.0
 """Seconds between vacuums that remove less than half, as behind a held snapshot. Autovacuum tries as often."""
 
 
+LIMIT_MS: Final = 2000
+"""Somebody may stand still in a page, in the middle of a result for example: a vacuum waits for him, and the reaper
+would wait with it."""
+_REMEDY: Final = "autovacuum goes on; if it happens again and again, somebody reads the table and stands still"
+
+
 class JobsVacuum(Duty):
     """Often, so that each is short: a vacuum takes a core from the workers for as long as it lasts."""
 
@@ -42,13 +48,15 @@ class JobsVacuum(Duty):
 
     def __init__(self, leadership: Leadership, queries: Queries, *, interval: float, schema: str) -> None:
         super().__init__(leadership, queries, interval=interval)
-        self._vacuum = schema_statement("vacuum_jobs", schema)
+        self._begin = schema_statement("limit_vacuum", schema, milliseconds=sql.Literal(LIMIT_MS)).encode()
+        self._vacuum = schema_statement("vacuum_jobs", schema).encode()
+        self._end = schema_statement("unlimit_vacuum", schema).encode()
         self._many_since: float | None = None
         self._in_vain = 0
         """Vacuums in a row that removed little."""
 
     async def work(self, conn: AsyncConnection[Any]) -> None:
-        if not self.is_rested():
+        if not self.is_rested() or is_pooled(conn):  # a pooler would hand our settings on to somebody else
             return
         before = await self._look(conn)
         if before is None or not is_worth_it(before):
@@ -61,10 +69,15 @@ class JobsVacuum(Duty):
 
     async def _remove(self, conn: AsyncConnection[Any], before: DeadRowsRow) -> None:
         began = time.monotonic()
+        self.rest(LONGEST_REST)  # whatever comes now, a session that an administrator's limit ends included
         try:
-            await conn.execute(self._vacuum.encode(), prepare=False)
+            await conn.execute(self._begin, prepare=False)
+            await conn.execute(self._vacuum, prepare=False)
         except psycopg.errors.QueryCanceled as error:
-            self._logger.info("vacuum_broken_off", error=first_line(error))
+            self._logger.info("vacuum_broken_off", error=first_line(error), remedy=_REMEDY)
+        finally:
+            if not conn.closed:
+                await conn.execute(self._end, prepare=False)
         seconds = time.monotonic() - began
         after = await self._look(conn)
         left = 0 if after is None else after.dead

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
 
@@ -14,10 +15,13 @@ from pgq_core.maintenance.vacuum import FEWEST, LARGEST, LONGEST_REST, SUSTAINED
 from pgq_core.queries.upkeep import DeadRowsRow
 from pgq_core.settings import load_settings
 from tests.support.queue_database import QueueDatabase
-from tests.support.waiting import eventually
+from tests.support.waiting import eventually, eventually_async
 
 DEAD = "SELECT pg_stat_get_dead_tuples('jobs'::regclass)"
 VACUUMED = "SELECT pg_stat_get_vacuum_count('jobs'::regclass)"
+END_WHO_WAITS = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+ WHERE application_name = 'pgq maintenance' AND wait_event_type = 'BufferPin'"""
 JOBS = 2000
 
 
@@ -31,9 +35,13 @@ def database(dsn: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[QueueDatabas
     database.close()
 
 
+def put(database: QueueDatabase, count: int, payload: str = '{"type": "noop"}') -> None:
+    database.run("INSERT INTO jobs (payload) SELECT %s::jsonb FROM generate_series(1, %s)", payload, count)
+
+
 def leave_dead_rows(database: QueueDatabase) -> None:
-    database.run('INSERT INTO jobs (payload) SELECT \'{"type": "noop"}\' FROM generate_series(1, %s)', JOBS)
-    database.run("DELETE FROM jobs")
+    put(database, JOBS)
+    database.run("DELETE FROM jobs WHERE payload -> 'data' IS NULL")
     eventually(lambda: database.value(DEAD) >= JOBS)
 
 
@@ -110,16 +118,48 @@ async def test_it_does_not_wait_for_who_has_the_table(database: QueueDatabase, m
     assert maintenance.is_leader
 
 
-async def test_a_vacuum_that_a_time_limit_breaks_off_is_left_to_autovacuum(database: QueueDatabase) -> None:
+@pytest.fixture
+def still(database: QueueDatabase) -> Iterator[None]:
+    """Somebody stands still in a page of the primary key, and dead rows lie behind it."""
+    put(database, 100, '{"type": "noop", "data": {}}')
+    database.run("VACUUM jobs")  # then the index alone tells the ids, and a reader of it keeps its page
     leave_dead_rows(database)
-    slow = "-c statement_timeout=1000 -c vacuum_cost_limit=1 -c vacuum_cost_delay=100"
-    maintenance = Maintenance(load_settings(dsn=make_conninfo(database.dsn, options=slow)))
-    await rest_after_vacuum(maintenance.vacuum)
+    with psycopg.connect(database.dsn) as reader:
+        reader.execute("SET enable_seqscan = off")
+        reader.execute("SET enable_bitmapscan = off")
+        reader.execute("DECLARE here CURSOR FOR SELECT id FROM pgq_core.jobs ORDER BY id")
+        reader.execute("FETCH 50 FROM here")
+        yield
 
-    assert database.value(VACUUMED) == 0
-    assert maintenance.is_leader
+
+@pytest.mark.usefixtures("still")
+async def test_behind_somebody_who_stands_still_it_gives_up_and_leaves_the_session_as_it_was(
+    database: QueueDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vacuum, "LIMIT_MS", 300)
+    own = make_conninfo(database.dsn, options="-c statement_timeout=12345 -c vacuum_cost_delay=100")
+    maintenance = Maintenance(load_settings(dsn=own))
+    rest = await rest_after_vacuum(maintenance.vacuum)
+
+    assert rest > SUSTAINED
+    assert database.value(DEAD) >= JOBS
     assert maintenance.health()["vacuum"].failures == 0
+    async with maintenance._leadership.lead() as conn:
+        assert conn is not None
+        assert await (await conn.execute("SHOW statement_timeout")).fetchone() == ("12345ms",)
     await maintenance.close()
+
+
+@pytest.mark.usefixtures("still")
+async def test_a_session_that_ends_in_the_middle_is_no_reason_to_try_again_at_once(
+    database: QueueDatabase, maintenance: Maintenance
+) -> None:
+    vacuuming = asyncio.ensure_future(rest_after_vacuum(maintenance.vacuum))
+    await eventually_async(lambda: database.all(END_WHO_WAITS) != [])
+
+    with pytest.raises(psycopg.OperationalError):
+        await vacuuming
+    assert not maintenance.vacuum.is_rested()
 
 
 @pytest.mark.parametrize(

@@ -1,2 +1,2 @@
--- Never waits for somebody who has the table, and never takes it from the others to give its end back to the disk.
-VACUUM (SKIP_LOCKED, TRUNCATE false) {schema}.jobs
+-- Never waits for somebody who has the table, never takes it from the others to give its end back to the disk, and takes one core at most.
+VACUUM (SKIP_LOCKED, TRUNCATE false, PARALLEL 0) {schema}.jobs
