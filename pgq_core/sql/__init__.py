@@ -32,9 +32,12 @@ def query_names() -> list[str]:
 @cache
 def composed_query(name: str, schema: str) -> str:
     """The statement with its objects qualified by `schema`: a transaction-mode pooler drops a search_path."""
-    identifier = sql.Identifier(schema)
-    tokens = sql.Literal(f"{identifier.as_string(None)}.claim_token_seq")
-    return sql.SQL(query_text(name)).format(schema=identifier, token_sequence=tokens).as_string(None)
+    identifier = sql.Identifier(schema).as_string(None)
+    tokens = sql.Literal(f"{identifier}.claim_token_seq").as_string(None)
+    # A per cent sign would be taken for the beginning of a parameter.
+    parts = {"schema": identifier.replace("%", "%%"), "token_sequence": tokens.replace("%", "%%")}
+    names = {key: sql.SQL(text) for key, text in parts.items()}  # quoted above
+    return sql.SQL(query_text(name)).format(**names).as_string(None)
 
 
 _PARAMETER = re.compile(r"%(?:\((\w+)\)s|%)")

@@ -7,7 +7,7 @@ import contextlib
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeGuard, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection
@@ -159,7 +159,7 @@ class Completer:
                 await self._write(batch)
         except (psycopg.Error, DatabaseUnavailable, OSError, TimeoutError) as error:
             self._put_back(batch)
-            if isinstance(error, psycopg.Error) and (error.sqlstate or "").startswith(_ROW_FAULTS):
+            if _is_fault_of_a_row(error) and batch.attempts():  # nothing else could be said more simply
                 self._simplify(batch, error)
             else:
                 await self._wait_for_database(error)
@@ -342,6 +342,10 @@ class Completer:
         if conn is not None:
             with contextlib.suppress(Exception):  # it may be broken in any way
                 await conn.close()
+
+
+def _is_fault_of_a_row(error: Exception) -> TypeGuard[psycopg.Error]:
+    return isinstance(error, psycopg.Error) and (error.sqlstate or "").startswith(_ROW_FAULTS)
 
 
 def _starts(writes: Iterable[FinishedJob | RescheduledJob | BuriedJob]) -> list[float]:

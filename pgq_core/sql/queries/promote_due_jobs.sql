@@ -23,6 +23,7 @@ WITH due AS MATERIALIZED (
     SELECT pg_notify({schema}.wake_channel(), 'jobs')
      WHERE EXISTS (SELECT FROM promoted)
        AND EXISTS (SELECT FROM {schema}.worker_waits WHERE waiting AND worker_id <> %(except_worker)s)
+       AND pg_notification_queue_usage() < 0.5
 ), next_due AS (
     SELECT min(j.not_before) AS at
       FROM unnest(%(queues)s::text[]) AS served(queue)

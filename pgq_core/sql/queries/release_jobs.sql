@@ -49,6 +49,7 @@ WITH input AS (
     SELECT pg_notify({schema}.wake_channel(), 'jobs')
      WHERE EXISTS (SELECT FROM released)
        AND EXISTS (SELECT FROM {schema}.worker_waits WHERE waiting)
+       AND pg_notification_queue_usage() < 0.5
 )
 SELECT id, false AS is_cancelled FROM released WHERE (SELECT count(*) FROM woken) >= 0
 UNION ALL
