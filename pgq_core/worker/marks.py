@@ -75,6 +75,7 @@ class Marks:
     def close(self) -> None:
         self.cells.release()
         self._header.release()
+        self._memory.close()  # it has a descriptor of its own
         os.close(self.descriptor)
 
     def started(self) -> list[Mark]:
