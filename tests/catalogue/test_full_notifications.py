@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -58,11 +59,16 @@ def fill(conn: psycopg.Connection[Any], length: int) -> None:
 
 @pytest.mark.usefixtures("full")
 async def test_jobs_are_taken_in_promoted_cancelled_and_run_all_the_same(database: QueueDatabase) -> None:
-    registry, ran = Registry(), []
+    registry, ran, began = Registry(), [], asyncio.Event()
 
     @registry.handler("note")
     async def note(data: JSON) -> None:
         ran.append(data)
+
+    @registry.handler("long")
+    async def long(data: JSON) -> None:
+        began.set()
+        await asyncio.sleep(30)
 
     async with running_corridor(database.dsn, registry, poll=0.2):
         await eventually_async(lambda: database.value("SELECT count(*) FROM worker_waits WHERE waiting") == 1)
@@ -74,7 +80,12 @@ async def test_jobs_are_taken_in_promoted_cancelled_and_run_all_the_same(databas
             queue.enqueue("note", 3)
             assert queue.cancel(queue.enqueue("note", 4, delay=3600).id)
             queue.enqueue("elsewhere", queue="by hand")
+            running = queue.enqueue("long")
+            await asyncio.wait_for(began.wait(), 60)
+            assert queue.cancel(running.id)
             (held,) = queue.claim("by hand")
             queue.release(held)
         await eventually_async(lambda: sorted(ran) == [1, 2, 3])
+        await eventually_async(lambda: database.job(running.id) is None)
+    assert database.value("SELECT outcome FROM job_runs WHERE job_id = %s", running.id) == "cancelled"
     assert database.value(USAGE) > 0.5
