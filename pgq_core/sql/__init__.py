@@ -32,12 +32,15 @@ def query_names() -> list[str]:
 @cache
 def composed_query(name: str, schema: str) -> str:
     """The statement with its objects qualified by `schema`: a transaction-mode pooler drops a search_path."""
-    identifier = sql.Identifier(schema).as_string(None)
-    tokens = sql.Literal(f"{identifier}.claim_token_seq").as_string(None)
-    # A per cent sign would be taken for the beginning of a parameter.
-    parts = {"schema": identifier.replace("%", "%%"), "token_sequence": tokens.replace("%", "%%")}
-    names = {key: sql.SQL(text) for key, text in parts.items()}  # quoted above
-    return sql.SQL(query_text(name)).format(**names).as_string(None)
+    identifier = sql.Identifier(schema)
+    tokens = sql.Literal(f"{identifier.as_string(None)}.claim_token_seq")
+    parts = {"schema": beside_parameters(identifier), "token_sequence": beside_parameters(tokens)}
+    return sql.SQL(query_text(name)).format(**parts).as_string(None)
+
+
+def beside_parameters(part: sql.Composable) -> sql.SQL:
+    """As it is written in a statement with parameters, where a per cent sign would begin one."""
+    return sql.SQL(part.as_string(None).replace("%", "%%"))
 
 
 _PARAMETER = re.compile(r"%(?:\((\w+)\)s|%)")

@@ -11,6 +11,7 @@ from psycopg import sql
 
 from pgq_core.domain.job import Job
 from pgq_core.queries import Statement
+from pgq_core.sql import beside_parameters
 
 T = TypeVar("T")
 
@@ -53,5 +54,8 @@ class TestingStatements:
 @cache
 def _composed(name: str, schema: str) -> str:
     text = (files("pgq_core.sql") / "testing" / f"{name}.sql").read_text(encoding="utf-8")
-    parts = {"schema": sql.Identifier(schema), "schema_name": sql.Literal(schema)}
+    parts = {
+        "schema": beside_parameters(sql.Identifier(schema)),
+        "schema_name": beside_parameters(sql.Literal(schema)),
+    }
     return sql.SQL(text).format(**parts).as_string(None)
