@@ -115,6 +115,25 @@ def test_everything_can_be_reached_by_keys(page: Page, database: QueueDatabase) 
     page.wait_for_url(f"**/ui/dead/{letters[0]}")
 
 
+def test_a_key_counts_from_the_moment_the_help_is_closed(page: Page, database: QueueDatabase) -> None:
+    """The browser leaves the focus in the closed dialog until it draws the next frame, however long that takes."""
+    letter = bury(database)
+    page.goto("/ui/dead")
+    page.keyboard.press("?")
+    page.get_by_role("dialog").wait_for()
+
+    focused = page.evaluate(
+        """() => {
+            document.getElementById("keys").close();
+            const before = document.activeElement;
+            before.dispatchEvent(new KeyboardEvent("keydown", { key: "j", bubbles: true }));
+            return [before.tagName, document.activeElement.getAttribute("href")];
+        }"""
+    )
+
+    assert focused == ["BUTTON", f"/ui/dead/{letter}"]
+
+
 def test_the_page_works_without_scripts(plain_page: Page, database: QueueDatabase) -> None:
     letters = [bury(database, queue="mails") for _ in range(3)]
     bury(database, queue="bills")

@@ -42,8 +42,9 @@ const keys = {
   "?": () => document.getElementById("keys")?.showModal(),
 };
 
+// A dialog that was closed keeps the focus until the next frame is drawn: its keys are the page's own again.
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input:not([type=checkbox]), select, textarea, dialog")) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input:not([type=checkbox]), select, textarea, dialog[open]")) return;
   const act = keys[event.key];
   if (act) {
     event.preventDefault();
