@@ -139,6 +139,9 @@ STATEMENTS = [
     ),
 ]
 
+DESCENTS_OF_OLD = 1.5
+"""Before version 17 the index is descended anew for each id of an array; the limits are those of later versions."""
+
 
 @pytest.fixture(scope="module")
 def seeded(server_dsn: str) -> Iterator[str]:
@@ -181,7 +184,7 @@ def assert_planned_well(dsn: str, case: Case) -> None:
             assert case.index in {node.get("Index Name") for node in nodes}
         # A part that writes runs after the rest, and is not counted into the top of the plan.
         touched = max(node["Shared Hit Blocks"] + node["Shared Read Blocks"] for node in nodes)
-        assert touched <= case.blocks
+        assert touched <= case.blocks * (1.0 if conn.info.server_version >= 170000 else DESCENTS_OF_OLD)
 
 
 def scanned(conn: Any, nodes: list[Mapping[str, Any]]) -> list[str]:
