@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import tomllib
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import platformdirs
-from pydantic import AliasChoices, Field, ValidationError, model_validator
+from pydantic import AliasChoices, Field, ValidationError, field_validator, model_validator
+from pydantic_core import ErrorDetails
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -86,6 +90,22 @@ class Settings(BaseSettings):
                 values[name] = tuple(part.strip() for part in given.split(",") if part.strip())
         return values
 
+    @field_validator("dsn")
+    @classmethod
+    def _is_an_address(cls, dsn: str | None) -> str | None:
+        if dsn is not None:
+            from psycopg import ProgrammingError
+            from psycopg.conninfo import conninfo_to_dict
+
+            try:
+                conninfo_to_dict(dsn)
+            except ProgrammingError:  # its words quote the address, and with it the password
+                raise ValueError(
+                    "is no address of a PostgreSQL server, such as postgresql://user:password@host:5432/database "
+                    "(what is no letter or digit in the password is written as %XX)"
+                ) from None
+        return dsn
+
     @model_validator(mode="after")
     def _stale_limit_covers_three_beats(self) -> Settings:
         if self.stale_limit < 3 * self.heartbeat * (1 - 1e-9):  # 3 * 0.1 is a little more than 0.3
@@ -101,10 +121,52 @@ class Settings(BaseSettings):
 
 
 def load_settings(**flags: object) -> Settings:
-    """Settings from all sources; a flag that is None counts as not given. Raises InvalidSettings naming each fault."""
+    """Settings from all sources; a flag that is None counts as not given.
+
+    Raises InvalidSettings, which names each fault and the file it may stand in.
+    """
     given = {name: value for name, value in flags.items() if value is not None}
+    file = read_config_file()
     try:
         return Settings(**given)  # type: ignore[arg-type]  # validated by pydantic
     except ValidationError as error:
-        lines = (f"{'.'.join(str(part) for part in e['loc']) or 'settings'}: {e['msg']}" for e in error.errors())
-        raise InvalidSettings("; ".join(lines)) from error
+        raise InvalidSettings("; ".join(_fault(found, given, file) for found in error.errors())) from error
+
+
+def read_config_file() -> Mapping[str, Any]:
+    """What the TOML file says; nothing where there is none. Raises InvalidSettings when it cannot be read."""
+    try:
+        return tomllib.loads(config_file().read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        raise InvalidSettings(f"{config_file()}: {error}") from error
+
+
+def source_of(name: str, flags: Mapping[str, object], file: Mapping[str, Any]) -> str:
+    """Where a setting's value came from: `flag`, `environment PGQ_NAME`, the path of the file, or `default`."""
+    if flags.get(name) is not None:
+        return "flag"
+    environment = {variable.upper(): variable for variable in os.environ}
+    names = names_of(name)
+    for candidate in names:
+        if candidate.upper() in environment:
+            return f"environment {environment[candidate.upper()]}"
+    return str(config_file()) if any(candidate in file for candidate in names) else "default"
+
+
+def names_of(name: str) -> list[str]:
+    """All names under which a setting may be given, in the order in which they count."""
+    alias = Settings.model_fields[name].validation_alias
+    if isinstance(alias, AliasChoices):
+        return [choice for choice in alias.choices if isinstance(choice, str)]
+    return [f"PGQ_{name.upper()}", name]
+
+
+def _fault(found: ErrorDetails, flags: Mapping[str, object], file: Mapping[str, Any]) -> str:
+    words = found["msg"].removeprefix("Value error, ")
+    given = [str(part) for part in found["loc"]]
+    name = next((name for name in Settings.model_fields if given and given[0] in (name, *names_of(name))), None)
+    if name is None:
+        return f"{'.'.join(given) or 'settings'}: {words}"
+    return f"{'.'.join((name, *given[1:]))}: {words} (from: {source_of(name, flags, file)})"

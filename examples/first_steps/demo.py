@@ -8,7 +8,7 @@ from pgq_core import JobQueue
 
 
 def main() -> None:
-    with JobQueue(os.environ["DATABASE_URL"], schema="public") as queue:
+    with JobQueue(os.environ["DATABASE_URL"], schema=os.environ.get("PGQ_SCHEMA", "public")) as queue:
         for i in range(3):
             job = queue.enqueue("flaky", {"i": i}, idempotency_key=f"flaky-{i}", max_attempts=3)
             print("flaky", job.id)

@@ -8,7 +8,7 @@ from pgq_core import JobQueue
 
 
 def main() -> None:
-    with JobQueue(os.environ["DATABASE_URL"], schema="public") as queue:
+    with JobQueue(os.environ["DATABASE_URL"], schema=os.environ.get("PGQ_SCHEMA", "public")) as queue:
         email = queue.enqueue(
             "send_email",
             {"to": "a@example.org", "subject": "Welcome!"},

@@ -11,7 +11,7 @@ from pgq_core import handler
 @handler("send_email")
 def send_email(data: dict[str, str]) -> None:
     # Put a real SMTP call here; job.key (ask for a parameter `job`) is the same over all attempts.
-    print(f"sent an email to {data['to']}: {data['subject']}", flush=True)
+    print(f"sent an email to {data['to']}: {data.get('subject', 'no subject')}", flush=True)
 
 
 @handler("resize_image")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import tomllib
 from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, Field, ValidationError, field_validator, model_validator
@@ -17,7 +16,7 @@ from pydantic_settings import (
 
 from pgq_core.domain.payload import MAX_BYTES
 from pgq_core.errors import InvalidSettings
-from pgq_core.settings import config_file
+from pgq_core.settings import read_config_file
 
 Names = Annotated[tuple[str, ...], NoDecode]
 
@@ -101,7 +100,10 @@ def load_api_settings(**flags: object) -> ApiSettings:
     try:
         return ApiSettings(**given)  # type: ignore[arg-type]  # validated by pydantic
     except ValidationError as error:
-        lines = (f"api.{'.'.join(str(part) for part in e['loc'])}: {e['msg']}" for e in error.errors())
+        lines = (
+            f"api.{'.'.join(str(part) for part in e['loc'])}: {e['msg'].removeprefix('Value error, ')}"
+            for e in error.errors()
+        )
         raise InvalidSettings("; ".join(lines)) from error
 
 
@@ -119,10 +121,5 @@ def is_loopback(host: str) -> bool:
 
 
 def _table() -> dict[str, Any]:
-    try:
-        table = tomllib.loads(config_file().read_text(encoding="utf-8")).get("api", {})
-    except FileNotFoundError:
-        return {}
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidSettings(f"{config_file()}: {error}") from error
+    table = read_config_file().get("api", {})
     return table if isinstance(table, dict) else {}

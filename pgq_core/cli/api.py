@@ -58,7 +58,7 @@ def serve(
         from pgq_core.api.serving import serve as serve_api
         from pgq_core.api.settings import load_api_settings
     except ModuleNotFoundError as missing:
-        raise UsageError(f"this needs more packages ({missing.name}): pip install 'pgq-tui[api]'") from missing
+        raise UsageError(f"this needs more packages ({missing.name}): pip install '.[api]'") from missing
     from pgq_core.logs import configure_logs
     from pgq_core.runtime import use_database
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,9 +16,9 @@ from psycopg import Connection
 from pgq_core.cli.output import duration
 from pgq_core.database import connect_sync
 from pgq_core.domain.health import LoopHealth, decode_loops
-from pgq_core.errors import PgqError
+from pgq_core.errors import MissingRights, PgqError
 from pgq_core.inspector.views import supervisor_views
-from pgq_core.migrate import check_schema, has_first_form
+from pgq_core.migrate import USUAL_SCHEMAS, check_schema, has_first_form
 from pgq_core.queries import Queries
 from pgq_core.queries.reads import DutyRow, HealthRow, ServerRow
 from pgq_core.runtime import Database
@@ -64,6 +65,7 @@ def _findings(settings: Settings, database: Database, conn: Connection[Any]) -> 
     yield Finding("connection", Verdict.OK, where)
     yield _server_version(conn)
     yield from _first_form(conn, database)
+    yield from _second_home(conn, database)
     schema = _schema(conn, database)
     yield schema
     if schema.verdict is Verdict.FAIL:
@@ -96,6 +98,8 @@ def _server_version(conn: Connection[Any]) -> Finding:
 def _schema(conn: Connection[Any], database: Database) -> Finding:
     try:
         version = check_schema(conn, database.schema)
+    except MissingRights as error:  # says itself who can grant what
+        return Finding("schema", Verdict.FAIL, str(error))
     except (PgqError, psycopg.Error) as error:
         return Finding("schema", Verdict.FAIL, str(error), f"pgq-core migrate --schema {database.schema}")
     return Finding("schema", Verdict.OK, f'"{database.schema}" is at version {version}')
@@ -110,6 +114,21 @@ def _first_form(conn: Connection[Any], database: Database) -> Iterator[Finding]:
             'schema "public" holds job tables of the first form, which this program does not look at',
             "to adopt them with all their rows: pgq-core migrate --schema public",
         )
+
+
+def _second_home(conn: Connection[Any], database: Database) -> Iterator[Finding]:
+    """A producer that names the other schema is served by nobody here, and neither side sees anything amiss."""
+    for other in USUAL_SCHEMAS:
+        if other == database.schema or has_first_form(conn, other):
+            continue
+        with contextlib.suppress(PgqError, psycopg.Error):
+            check_schema(conn, other)
+            yield Finding(
+                "other schema",
+                Verdict.WARN,
+                f'schema "{other}" holds job tables, too: workers of "{database.schema}" do not serve it',
+                "the same schema for producers and workers: --schema, PGQ_SCHEMA, JobQueue(..., schema=...)",
+            )
 
 
 def _search_path(queries: Queries, conn: Connection[Any], database: Database) -> Finding:

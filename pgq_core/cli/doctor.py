@@ -10,8 +10,9 @@ from pgq_core.cli.given import global_flags, settings_of
 from pgq_core.cli.groups import new_command
 from pgq_core.cli.options import AsJson
 from pgq_core.cli.output import print_json, print_table, print_text
-from pgq_core.cli.setting_sources import setting_origins
-from pgq_core.runtime import prepare_embedded, use_database
+from pgq_core.cli.setting_sources import SettingOrigin, setting_origins
+from pgq_core.cli.unknown_settings import unknown_settings
+from pgq_core.runtime import Database, prepare_embedded, use_database
 
 app = new_command()
 
@@ -27,7 +28,8 @@ def doctor(ctx: typer.Context, as_json: AsJson = False) -> None:
     with use_database(settings, check=False) as database:
         if database.is_embedded:
             prepare_embedded(database)
-        findings = check_up(settings, database)
+        findings = [*unknown_settings(), *check_up(settings, database)]
+        origins = [_found(origin, database) for origin in origins]
     if as_json:
         print_json({"settings": origins, "checks": findings})
     else:
@@ -36,6 +38,13 @@ def doctor(ctx: typer.Context, as_json: AsJson = False) -> None:
         print_table(("CHECK", "", "FINDING"), [_row(finding) for finding in findings], nothing="")
     if any(finding.verdict is Verdict.FAIL for finding in findings):
         raise typer.Exit(ExitCode.DATABASE)
+
+
+def _found(origin: SettingOrigin, database: Database) -> SettingOrigin:
+    """The schema that is used may be another than the one that is set by default."""
+    if origin.name != "db_schema" or origin.value == database.schema:
+        return origin
+    return SettingOrigin(origin.name, database.schema, f"found: {origin.value} holds no tables here")
 
 
 def _row(finding: Finding) -> tuple[str, str, str]:

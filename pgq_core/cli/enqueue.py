@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import sys
 from datetime import datetime, timedelta
 from typing import Annotated
@@ -16,11 +17,13 @@ from pgq_core.cli.session import Session, run
 from pgq_core.cli.times import parsed_span, parsed_time
 from pgq_core.domain.job import JSON
 from pgq_core.domain.payload import decode
-from pgq_core.errors import ReadOnlyRefused
+from pgq_core.errors import InvalidPayload, ReadOnlyRefused
 from pgq_core.handlers import Registry
 from pgq_core.job_queue import AsyncJobQueue, EnqueuedJob
 
 app = new_command()
+
+_MOST_NAMES = 1000
 
 
 @app.command()
@@ -55,6 +58,7 @@ def enqueue(
     async def act(session: Session) -> EnqueuedJob:
         if session.settings.read_only:
             raise ReadOnlyRefused
+        await _say_when_unknown(session, job_type)
         producer = AsyncJobQueue(session.database.dsn, schema=session.database.schema, registry=Registry())
         return await producer.enqueue(
             job_type,
@@ -77,5 +81,17 @@ def enqueue(
         say(f"key {key} was taken already by job {job.id}: nothing was added")
 
 
+async def _say_when_unknown(session: Session, job_type: str) -> None:
+    """The worker may come later; more often the name was mistyped, and the job would wait for ever."""
+    names = await session.queries.list_type_names(limit=_MOST_NAMES).fetch_all(session.conn)
+    if names and job_type not in names:
+        near = difflib.get_close_matches(job_type, names, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        say(f"no worker ever announced the type {job_type}{hint}")
+
+
 def _data(text: str) -> JSON:
-    return decode(sys.stdin.buffer.read() if text == "-" else text)
+    try:
+        return decode(sys.stdin.buffer.read() if text == "-" else text)
+    except InvalidPayload as error:
+        raise UsageError(f"the data is no JSON: {error} (a file goes in by -: enqueue TYPE - < FILE)") from None

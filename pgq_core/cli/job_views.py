@@ -24,6 +24,14 @@ def say_unknown_types(jobs: Sequence[JobView]) -> None:
         say(f"no worker knows type {job_type}: pass its module to pgq-core worker --app")
 
 
+def _say_why_it_waits(live: LiveJob) -> None:
+    say_unknown_types([live.job])
+    if live.no_worker_serves_queue:
+        say(f"no worker that is alive serves queue {live.job.queue}")
+    if live.is_queue_paused:
+        say(f"queue {live.job.queue} is paused: pgq-core queues resume {live.job.queue}")
+
+
 def _row(job: JobView) -> tuple[object, ...]:
     return (
         job.id,
@@ -53,7 +61,7 @@ def print_record(record: JobRecord, *, as_json: bool) -> None:
     )
     if record.live:
         _print_payload(record.live)
-        say_unknown_types([record.live.job])
+        _say_why_it_waits(record.live)
     for letter in record.dead_letters:
         print_text(
             f"\ndead letter {letter.id} ({letter.reason}, {letter.resolution or 'unresolved'}): {letter.last_error}"

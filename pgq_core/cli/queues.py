@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import Annotated
 
 import typer
@@ -67,6 +68,7 @@ def pause(ctx: typer.Context, queue: Name, reason: Reason = None, as_json: AsJso
     """Stop claims from a queue; what runs goes on."""
 
     async def act(session: Session) -> None:
+        await _say_when_unknown(session, queue)
         result = await session.operations.pause(session.conn, queue, reason)
         report_action(result, did=f"queue {queue} is paused", as_json=as_json)
 
@@ -100,11 +102,21 @@ def set_queue(
     """Set what a queue writes down: all runs, failures, or failures and a sample of successes. Statistics count all."""
 
     async def act(session: Session) -> None:
+        await _say_when_unknown(session, queue)
         result = await session.operations.set_audit(session.conn, queue, audit, share=share, reason=reason)
         rule = checked_rule(audit, share)
         report_action(result, did=f"queue {queue} keeps {kept_runs(rule.audit, rule.sample)}", as_json=as_json)
 
     run(ctx, act)
+
+
+async def _say_when_unknown(session: Session, queue: str) -> None:
+    """A queue may be set before its first job; more often its name was mistyped."""
+    names = [view.name for view in (await session.inspector.overview(session.conn)).queues]
+    if queue not in names:
+        near = difflib.get_close_matches(queue, names, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        say(f"queue {queue} has no job, no worker and no pool so far{hint}")
 
 
 @app.command()

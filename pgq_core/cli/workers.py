@@ -11,7 +11,7 @@ from pgq_core.cli.consent import report_action
 from pgq_core.cli.failures import ExitCode, fail
 from pgq_core.cli.groups import new_group
 from pgq_core.cli.options import AsJson, Reason
-from pgq_core.cli.output import duration, print_json, print_table, print_text
+from pgq_core.cli.output import duration, print_json, print_table, print_text, say
 from pgq_core.cli.session import Session, run
 from pgq_core.domain.operation import ActionResult
 from pgq_core.domain.snapshot import Overview, RunningView, WorkerView
@@ -100,6 +100,8 @@ def log(ctx: typer.Context, worker_id: WorkerId, as_json: AsJson = False) -> Non
         print_json({"worker_id": worker_id, "output": output})
     elif output:
         print_text(output.rstrip("\n"))
+    else:
+        say(f"nothing is recorded of worker {worker_id}: one that was started by hand writes to its own terminal")
 
 
 @app.command()

@@ -191,9 +191,13 @@ def _refusal(value: object) -> str:
         case Decimal():
             return f"{value} is no JSON number"
         case Mapping():
-            return f"a {type(value).__name__} is no JSON value; pass dict(...)"
+            return f"{_with_article(type(value).__name__)} is no JSON value; pass dict(...)"
         case _:
-            return f"a {type(value).__name__} is no JSON value"
+            return f"{_with_article(type(value).__name__)} is no JSON value"
+
+
+def _with_article(noun: str) -> str:
+    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
 
 
 def _exactly(value: object, *, root: str, forgiving: bool) -> bytes:

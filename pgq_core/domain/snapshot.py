@@ -295,6 +295,8 @@ class LiveJob:
     cancel_requested: bool
     origin_job_id: int | None
     replayed_from: int | None
+    no_worker_serves_queue: bool = False
+    is_queue_paused: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,14 @@ class Postmaster:
         return serves(self.pid, self.data_directory)
 
     @property
+    def name(self) -> str:
+        """Of this one process, also after its id was given to another."""
+        try:
+            return f"{self.pid} {psutil.Process(self.pid).create_time():.2f}"
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            return f"{self.pid} ended"
+
+    @property
     def is_frozen(self) -> bool:
         """Whether a signal or a debugger holds the process still: it answers nobody until it is released."""
         try:

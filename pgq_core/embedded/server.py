@@ -51,12 +51,16 @@ class EmbeddedServer:
         self._leases = Leases(self._directory / "users")
 
     def start(self) -> str:
-        """Find the running server or start it; its URL over the unix socket (over TCP where the socket is gone)."""
-        url = self._reachable_url()
-        if url is not None:
-            return url
+        """Find the running server or start it, and let it run until `stop()`, whoever leaves it.
+
+        Answers its URL over the unix socket (over TCP where the socket is gone).
+        """
         with self._gate():
-            return self._start_inside_gate()
+            url = self._start_inside_gate()
+            postmaster = self._living_postmaster()
+            if postmaster is not None:
+                self._kept_mark.write_text(postmaster.name)
+            return url
 
     @contextlib.contextmanager
     def lease(self, *, on_silence: Callable[[str], None] | None = None) -> Iterator[str]:
@@ -86,6 +90,7 @@ class EmbeddedServer:
         """Stop the server now, whoever uses it, until somebody starts it; no error when it does not run."""
         with self._gate():
             self._stop_mark.touch(mode=0o600)
+            self._kept_mark.unlink(missing_ok=True)
             self._stop_inside_gate()
 
     def status(self) -> ServerStatus:
@@ -150,7 +155,7 @@ class EmbeddedServer:
             with self._gate():
                 self._leases.forget_the_dead()
                 postmaster = None if self._leases.holders() else self._living_postmaster()
-                if postmaster is None:
+                if postmaster is None or self._is_kept(postmaster):
                     return None
                 url = None if postmaster.is_frozen else self._reachable_url(LAST_CONNECT_SECONDS)
                 if url is None:
@@ -170,6 +175,17 @@ class EmbeddedServer:
     def _stop_mark(self) -> Path:
         """There from a stop on purpose to the next start."""
         return self._directory / "stopped"
+
+    @property
+    def _kept_mark(self) -> Path:
+        """Names the process that somebody started to stay."""
+        return self._directory / "kept"
+
+    def _is_kept(self, postmaster: Postmaster) -> bool:
+        try:
+            return self._kept_mark.read_text() == postmaster.name
+        except OSError:
+            return False
 
     def _gate(self) -> contextlib.AbstractContextManager[None]:
         """What one process at a time may hold: starting, stopping, coming and leaving all happen inside."""

@@ -23,14 +23,13 @@ from pgq_core.bounded import BoundedAsyncConnection, BoundedConnection
 from pgq_core.database import conninfo
 from pgq_core.domain.payload import decode_any
 from pgq_core.errors import MissingRights, QueueClosed, SchemaError, SchemaMissing
-from pgq_core.migrate import check_schema, check_schema_async
+from pgq_core.migrate import USUAL_SCHEMAS, check_schema, check_schema_async
 from pgq_core.queries.wire import Wire
 
 RECONNECT_TIMEOUT: Final = 10.0
 """Seconds a pool tries on its own for a lost connection; after that the next caller makes it try again."""
 SILENCE: Final = 5.0
 """Seconds beyond the server's own limit on a statement after which a silent server is given up."""
-OTHER_SCHEMA: Final = "public"
 AT_HAND: Final = 2
 """Connections kept in front of the pool; those beyond go back into it, and it closes what it does not need."""
 RENEWED_AFTER: Final = 3600.0
@@ -209,8 +208,9 @@ class Connections:
             except MissingRights:
                 return  # who may only insert may do that
             except SchemaMissing as missing:
-                if _has_tables(connection, OTHER_SCHEMA):
-                    raise SchemaMissing(missing.schema, elsewhere=OTHER_SCHEMA) from None
+                for schema in USUAL_SCHEMAS:
+                    if _has_tables(connection, schema):
+                        raise SchemaMissing(missing.schema, elsewhere=schema) from None
                 raise
 
     def _probe(self) -> None:
@@ -317,8 +317,9 @@ class AsyncConnections:
             except MissingRights:
                 return
             except SchemaMissing as missing:
-                if await _has_tables_async(connection, OTHER_SCHEMA):
-                    raise SchemaMissing(missing.schema, elsewhere=OTHER_SCHEMA) from None
+                for schema in USUAL_SCHEMAS:
+                    if await _has_tables_async(connection, schema):
+                        raise SchemaMissing(missing.schema, elsewhere=schema) from None
                 raise
 
     async def _probe(self) -> None:

@@ -17,5 +17,5 @@ def metrics_server(settings: AnySettings, port: int, *, host: str = LOOPBACK) ->
     try:
         from pgq_core.metrics.server import MetricsServer
     except ModuleNotFoundError as missing:
-        raise InvalidSettings(f"metrics need more packages ({missing.name}): pip install 'pgq-tui[api]'") from missing
+        raise InvalidSettings(f"metrics need more packages ({missing.name}): pip install '.[api]'") from missing
     return MetricsServer(settings, port, host=host)

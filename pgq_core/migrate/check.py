@@ -23,6 +23,9 @@ from pgq_core.migrate.steps import newest_version
 from pgq_core.queries import Queries
 from pgq_core.queries.schema import MigrationRow
 
+USUAL_SCHEMAS = ("pgq_core", "public")
+"""Where the tables may be when they are not where they were looked for."""
+
 
 def check_schema(conn: Connection[Any], schema: str) -> int:
     """The schema's version; raises a SchemaError when this program cannot work on it.

@@ -56,6 +56,8 @@ class LiveJobRow(JobView):
     replayed_from: int | None
     payload_text: str
     payload_size: int
+    no_worker_serves_queue: bool
+    is_queue_paused: bool
 
     def to_live_job(self) -> LiveJob:
         return LiveJob(
@@ -70,6 +72,8 @@ class LiveJobRow(JobView):
             cancel_requested=self.cancel_requested,
             origin_job_id=self.origin_job_id,
             replayed_from=self.replayed_from,
+            no_worker_serves_queue=self.no_worker_serves_queue,
+            is_queue_paused=self.is_queue_paused,
         )
 
 

@@ -116,6 +116,10 @@ def _why_facts(live: LiveJob) -> list[Fact]:
     if job.no_worker_knows_type:
         words = f"no worker knows type {job.job_type}: pass its module to pgq-core worker --app"
         facts.append(Fact("waits", words, Token.RETRY))
+    if live.no_worker_serves_queue:
+        facts.append(Fact("waits", f"no worker that is alive serves queue {job.queue}", Token.RETRY))
+    if live.is_queue_paused:
+        facts.append(Fact("waits", f"queue {job.queue} is paused", Token.PAUSED))
     if live.is_suspect:
         facts.append(Fact("suspect", "its worker died with several jobs: it runs alone next time", Token.RETRY))
     if live.losses:

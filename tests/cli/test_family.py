@@ -129,10 +129,10 @@ def test_database_that_says_nothing_is_given_up_with_exit_code_3(
     assert "no answer within 1 s" in answer.err
 
 
-def test_address_that_is_none_is_exit_code_3(cli: Cli) -> None:
+def test_address_that_is_none_is_exit_code_2(cli: Cli) -> None:
     answer = cli("jobs", "--dsn", "not an address")
 
-    assert answer.code == 3
+    assert answer.code == 2
     assert "Traceback" not in answer.err
 
 

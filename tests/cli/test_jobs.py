@@ -99,6 +99,39 @@ def test_job_is_shown_in_every_state(cli: Cli, arrange: Arrange) -> None:
     assert cli("jobs", "show", 987654).code == 1
 
 
+def test_job_that_nobody_will_take_says_why(cli: Cli, arrange: Arrange) -> None:
+    job = arrange(add_job, queue="mail")
+    cli("queues", "pause", "mail")
+
+    alone = cli("jobs", "show", job)
+    assert "no worker that is alive serves queue mail\n" in alone.err
+    assert "queue mail is paused: pgq-core queues resume mail\n" in alone.err
+    assert cli("jobs", "show", job, "--json").json["live"]["no_worker_serves_queue"]
+
+    arrange(add_worker, queues=("mail",))
+    cli("queues", "resume", "mail")
+    assert cli("jobs", "show", job).err == ""
+
+
+def test_enqueued_type_that_no_worker_ever_announced_is_named(cli: Cli, arrange: Arrange) -> None:
+    assert cli("enqueue", "send_emial").err == ""  # no worker ever ran: nobody can say what is known
+    arrange(value_of, "INSERT INTO job_types (name) VALUES ('send_email') RETURNING 1")
+
+    answer = cli("enqueue", "send_emial")
+
+    assert (answer.code, answer.out.strip().isdigit()) == (0, True)
+    assert answer.err == "no worker ever announced the type send_emial; did you mean send_email?\n"
+    assert cli("enqueue", "send_email").err == ""
+
+
+def test_data_that_is_a_file_name_is_refused_with_the_way_for_files(cli: Cli) -> None:
+    answer = cli("enqueue", "send_email", "missing.json")
+
+    assert answer.code == 2
+    assert answer.err.startswith("error: the data is no JSON: ")
+    assert "enqueue TYPE - < FILE" in answer.err
+
+
 def test_cancel_tells_what_was_ended_and_what_was_only_asked(cli: Cli, arrange: Arrange) -> None:
     pending, running = arrange(add_job), arrange(add_running_job)
 

@@ -44,7 +44,8 @@ def test_queues_show_depth_and_pause(cli: Cli, arrange: Arrange) -> None:
 def test_queue_is_set_to_keep_less(cli: Cli, arrange: Arrange) -> None:
     done = cli("queues", "set", "mail", "--audit", "sample", "--share", "0.05", "--reason", "too many rows")
 
-    assert (done.code, done.err) == (0, "queue mail keeps failures and 5 % of successes (operation 1)\n")
+    assert done.code == 0
+    assert done.err.endswith("\nqueue mail keeps failures and 5 % of successes (operation 1)\n")
     (queue,) = cli("queues", "--json").json
     assert (queue["audit"], queue["audit_sample"]) == ("sample", 0.05)
     assert "mail: keeps failures and 5 % of successes in job_runs\n" in cli("queues").err
@@ -53,6 +54,19 @@ def test_queue_is_set_to_keep_less(cli: Cli, arrange: Arrange) -> None:
     assert "job_runs" not in cli("queues").err
     for wrong in (["--audit", "some"], ["--audit", "all", "--share", "0.5"], ["--audit", "sample", "--share", "2"], []):
         assert cli("queues", "set", "mail", *wrong).code == 2
+
+
+def test_queue_that_nobody_knows_is_paused_and_named_as_such(cli: Cli, arrange: Arrange) -> None:
+    arrange(add_job)
+
+    mistyped = cli("queues", "pause", "defualt")
+    known = cli("queues", "pause", "default")
+
+    assert mistyped.code == 0
+    assert mistyped.err.startswith("queue defualt has no job, no worker and no pool so far; did you mean default?\n")
+    assert known.err.startswith("queue default is paused")
+    cli("queues", "resume", "defualt")
+    assert [queue["name"] for queue in cli("queues", "--json").json] == ["default"]
 
 
 def test_purge_asks_and_names_the_number(cli: Cli, arrange: Arrange) -> None:

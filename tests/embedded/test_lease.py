@@ -26,6 +26,29 @@ def test_server_runs_under_a_lease_and_stops_with_the_last_one(server: EmbeddedS
     assert server.status().users == ()
 
 
+def test_server_that_was_started_to_stay_outlives_the_last_lease(server: EmbeddedServer, used_home: Path) -> None:
+    """As `pgq-core url` starts it: who takes the address may come back to it at any time."""
+    url = server.start()
+    try:
+        with server.lease(), EmbeddedServer(home=used_home).lease():
+            pass
+        assert ask(url, "SELECT 1") == 1
+    finally:
+        server.stop()
+    with server.lease():
+        pass
+    assert not server.status().running
+
+
+def test_server_under_a_lease_can_be_asked_to_stay(server: EmbeddedServer) -> None:
+    with server.lease():
+        url = server.start()
+    try:
+        assert ask(url, "SELECT 1") == 1
+    finally:
+        server.stop()
+
+
 def test_first_of_two_leavers_leaves_the_server_running(server: EmbeddedServer, used_home: Path) -> None:
     other = EmbeddedServer(home=used_home)
 

@@ -31,7 +31,7 @@ WITH RECURSIVE pending_names AS (
      WHERE locked_by IS NOT NULL
      GROUP BY queue
 ), names AS (
-    (SELECT name FROM {schema}.queues ORDER BY name LIMIT %(most)s)
+    (SELECT name FROM {schema}.queues WHERE paused OR audit <> 'all' ORDER BY name LIMIT %(most)s)
     UNION (SELECT queue FROM pending_names WHERE queue IS NOT NULL LIMIT %(most)s)
     UNION (SELECT queue FROM scheduled_names WHERE queue IS NOT NULL LIMIT %(most)s)
     UNION (SELECT queue FROM waiting_names WHERE queue IS NOT NULL LIMIT %(most)s)
