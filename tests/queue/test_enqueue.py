@@ -277,6 +277,14 @@ async def test_tables_in_public_are_pointed_at(empty_dsn: str) -> None:
         assert queue.enqueue("t").created
 
 
+async def test_tables_in_the_usual_schema_are_pointed_at(dsn: str) -> None:
+    with JobQueue(dsn, schema="public") as queue, pytest.raises(SchemaMissing, match='pass schema="pgq_core"'):
+        queue.enqueue("t")
+    async with AsyncJobQueue(dsn, schema="public") as async_queue:
+        with pytest.raises(SchemaMissing, match='pass schema="pgq_core"'):
+            await async_queue.enqueue("t")
+
+
 def test_another_schema_is_used_when_told(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with JobQueue(dsn, schema="else where") as queue, pytest.raises(SchemaMissing, match="else where"):
         queue.enqueue("t")
