@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 from pgq_core.cli.output import plain, print_fields, print_json, print_table, print_text, raw_json, say
+from pgq_core.domain.job import JSON
 from pgq_core.domain.operation import Preview
 from pgq_core.domain.snapshot import DeadGroup, DeadLetterDetail, DeadLetterView
 
@@ -90,9 +93,21 @@ def _attempts(detail: DeadLetterDetail) -> None:
     if not entries:
         return
     print_text("\nattempts:")
-    names = ("attempt", "outcome", "worker", "started_at", "finished_at", "error")
-    rows = [[str(entry.get(name) or "-") for name in names] for entry in entries]
+    rows = [_attempt_row(entry) for entry in entries]
     print_table((">NO", "OUTCOME", "WORKER", "STARTED", "FINISHED", "ERROR"), rows, nothing="")
+
+
+def _attempt_row(entry: Mapping[str, JSON]) -> list[object]:
+    times = [_moment(entry.get(name)) for name in ("started_at", "finished_at")]
+    attempt, outcome, worker, error = (entry.get(name) or None for name in ("attempt", "outcome", "worker", "error"))
+    return [attempt, outcome, worker, *times, error]
+
+
+def _moment(text: JSON) -> object:
+    """A text in the log, and a time on paper, as in every other table."""
+    with contextlib.suppress(ValueError):
+        return datetime.fromisoformat(text) if isinstance(text, str) else None
+    return text
 
 
 def dry_run(preview: Preview, would: str, *, as_json: bool) -> None:

@@ -111,6 +111,18 @@ def test_show_cuts_a_large_payload_and_says_so(cli: Cli, arrange: Arrange) -> No
     assert "bytes in all" in cli("dead", "show", letter, "--payload-limit", 100).out
 
 
+def test_attempts_are_shown_with_times_like_every_other_table(cli: Cli, arrange: Arrange) -> None:
+    letter = arrange(add_dead_letter)
+    began = "2026-11-29T10:00:00.123456+00:00"
+    entry = {"attempt": 1, "outcome": "dead", "worker": "w1", "started_at": began, "error": "2026-11-29"}
+    arrange(value_of, "UPDATE dead_letter_jobs SET attempt_log = %s::jsonb RETURNING 1", json.dumps([entry]))
+
+    lines = cli("dead", "show", letter).out.splitlines()
+
+    (row,) = [line.split() for line in lines if " w1 " in line]
+    assert row == ["1", "dead", "w1", "2026-11-29", "10:00:00Z", "-", "2026-11-29"]
+
+
 def test_unknown_letter_is_one_line_and_exit_code_1(cli: Cli) -> None:
     answer = cli("dead", "show", 987654)
 
