@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated
 
 import typer
@@ -13,7 +13,7 @@ from pgq_core.cli.consent import report_action
 from pgq_core.cli.failures import UsageError
 from pgq_core.cli.groups import new_group
 from pgq_core.cli.options import AsJson, Reason
-from pgq_core.cli.output import print_json, print_table
+from pgq_core.cli.output import print_json, print_table, say
 from pgq_core.cli.session import Session, run
 from pgq_core.domain.operation import ActionResult
 from pgq_core.domain.snapshot import PoolView
@@ -105,16 +105,18 @@ def _change(
     as_json: bool,
 ) -> None:
     async def act(session: Session) -> None:
-        on = host or await _host_of(session, pool)
+        pools = (await session.inspector.overview(session.conn)).pools
+        on = host or _host_of(pool, pools)
         report_action(await verb(session, on), did=f"{did} on {on}", as_json=as_json)
+        if any((view.host, view.name) == (on, pool) and not view.has_supervisor for view in pools):
+            say(f"no supervisor carries it out now; on {on}: pgq-tui supervise")
 
     run(ctx, act)
 
 
-async def _host_of(session: Session, pool: str) -> str:
+def _host_of(pool: str, pools: Sequence[PoolView]) -> str:
     """The only host that has such a pool; this one where several have."""
-    overview = await session.inspector.overview(session.conn)
-    hosts = [view.host for view in overview.pools if view.name == pool]
+    hosts = [view.host for view in pools if view.name == pool]
     here = socket.gethostname()
     if len(hosts) > 1 and here not in hosts:
         raise UsageError(f"pool {pool} is on {', '.join(hosts)}: name one with --host")
