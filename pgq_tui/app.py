@@ -18,12 +18,15 @@ from textual import work
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.command import Provider
+from textual.events import Event, Key, Paste
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
+from textual.worker import WorkerFailed
 
 from pgq_core.errors import DatabaseUnavailable, PgqError
 from pgq_tui.command_line import CommandLineError, parse_command
 from pgq_tui.crash import write_crash_log
+from pgq_tui.key_gate import KeyGate, KeyPassed, Typed
 from pgq_tui.messages import CommandTyped, GoTo
 from pgq_tui.palette_commands import ConsoleCommands
 from pgq_tui.screens.clipboard import copied_words
@@ -53,6 +56,8 @@ from pgq_tui.worker_keeper import successors
 SCREEN_TYPES: dict[str, type[ConsoleScreen]] = {
     screen.ID: screen for screen in (DashScreen, QueuesScreen, JobsScreen, RunsScreen, DeadScreen, WorkersScreen)
 }
+WAY_OUT = "ctrl+q"
+"""The key that waits for nothing."""
 LONGEST_WAIT_TO_LEAVE = 1.5
 BRING_UP_AGAIN = 3.0
 STYLESHEETS: list[str | PurePath] = [f"tcss/{name}.tcss" for name in ("console", "dash", "queues", "runs", "dead")]
@@ -66,7 +71,7 @@ class PgqApp(App[int]):
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {ConsoleCommands}
     ENABLE_COMMAND_PALETTE = True
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+q", "leave", "Quit", id="app.quit", show=False, priority=True),
+        Binding(WAY_OUT, "leave", "Quit", id="app.quit", show=False, priority=True),
     ]
     DEFAULT_MODE = "dash"
 
@@ -88,6 +93,7 @@ class PgqApp(App[int]):
         self._theme_choice = theme
         self._last_screen = self.DEFAULT_MODE
         self._is_leaving = False
+        self._keys = KeyGate(self, self._deliver)
         for name, screen in SCREEN_TYPES.items():
             self.add_mode(name, partial(screen, session))
 
@@ -98,6 +104,7 @@ class PgqApp(App[int]):
         install_themes(self, self._theme_choice)
 
     def on_mount(self) -> None:
+        self._hand_on_keys()
         if not self.is_headless:
             loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
@@ -155,6 +162,24 @@ class PgqApp(App[int]):
 
     async def on_unmount(self) -> None:
         await self.session.backend.close()
+
+    # What is typed.
+
+    async def on_event(self, event: Event) -> None:
+        if isinstance(event, Key | Paste) and not event.is_forwarded and not _is_way_out(event):
+            self._keys.take(event)
+        else:
+            await super().on_event(event)
+
+    @work(group="keys")
+    async def _hand_on_keys(self) -> None:
+        await self._keys.run()
+
+    async def _deliver(self, event: Typed) -> None:
+        await super().on_event(event)
+
+    def on_key_passed(self, message: KeyPassed) -> None:
+        message.arrived.set()
 
     @property
     def console_screen(self) -> ConsoleScreen:
@@ -303,7 +328,13 @@ class PgqApp(App[int]):
     def _fatal_error(self) -> None:
         """Textual prints the values of all locals: payloads and addresses. Ours go to a file, redacted."""
         error = self._exception or sys.exc_info()[1] or RuntimeError("unknown")
+        if isinstance(error, WorkerFailed):
+            error = error.error
         line, _ = write_crash_log(error)
         self.bell()
         self._exit_renderables.append(Text(line))
         self._close_messages_no_wait()
+
+
+def _is_way_out(event: Typed) -> bool:
+    return isinstance(event, Key) and event.key == WAY_OUT

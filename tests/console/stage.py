@@ -8,6 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from textual import events
+from textual.keys import _character_to_key
 from textual.pilot import Pilot
 
 from pgq_core.errors import DatabaseUnavailable, MissingRights, SchemaMissing
@@ -17,7 +19,7 @@ from pgq_tui.screens.session import Session
 from pgq_tui.view_model.glyphs import UNICODE, Glyphs
 from tests.tui.stage import screen_lines, screen_text, settle
 
-__all__ = ["SIZES", "FakeBackend", "console", "screen_lines", "screen_text", "settle", "shows"]
+__all__ = ["SIZES", "FakeBackend", "burst", "console", "screen_lines", "screen_text", "settle", "shows"]
 
 SIZES = [(80, 24), pytest.param((120, 36), marks=pytest.mark.slow), (160, 45)]
 LOST = DatabaseUnavailable("connection refused")
@@ -79,3 +81,11 @@ async def shows(pilot: Pilot[Any], *words: str) -> None:
 
 async def until(pilot: Pilot[Any], condition: Callable[[], bool]) -> None:
     await settle(pilot, until=condition)
+
+
+def burst(pilot: Pilot[Any], text: str, *keys: str) -> None:
+    """All that the operator typed before the console could look: the letters of a text, then keys by name."""
+    for letter in text:
+        pilot.app.post_message(events.Key(_character_to_key(letter), letter))
+    for key in keys:
+        pilot.app.post_message(events.Key(key, None))
