@@ -12,10 +12,11 @@ from pgq_tui.commands import bindings, help_rows
 from pgq_tui.messages import CommandTyped, GoTo
 from pgq_tui.screens.acting_screen import ActingScreen
 from pgq_tui.screens.clipboard import copied_words
+from pgq_tui.screens.framed_screen import REFUSED
 from pgq_tui.screens.prompt import Prompt
 from pgq_tui.screens.suggestions import suggestions
 from pgq_tui.widgets.help_overlay import HelpOverlay
-from pgq_tui.widgets.status_bar import KeyHints, StatusLine, TabStrip
+from pgq_tui.widgets.status_bar import KeyHints, TabStrip
 from pgq_tui.widgets.text_dialog import LONGEST_COPY
 
 
@@ -45,7 +46,7 @@ class ConsoleScreen(ActingScreen):
         await self.run_command(message.action)
 
     def on_prompt_closed(self) -> None:
-        self.query_one(StatusLine).display = True
+        self.remove_class("-asking", REFUSED)
         self.restore_focus()
 
     def on_prompt_submitted(self, message: Prompt.Submitted) -> None:
@@ -59,7 +60,7 @@ class ConsoleScreen(ActingScreen):
 
     def ask(self, kind: str, *, sign: str, value: str = "", suggestions: tuple[str, ...] = ()) -> None:
         """Open the prompt in the place of the status line."""
-        self.query_one(StatusLine).display = False
+        self.add_class("-asking")
         self.query_one(Prompt).open(kind, sign=sign, value=value, suggestions=suggestions)
 
     def restore_focus(self) -> None:

@@ -31,6 +31,8 @@ from pgq_tui.widgets.status_bar import HeaderBar, KeyHints, StatusLine, TabStrip
 MESSAGE_SECONDS = 10.0
 FRAME_AND_HEADER = 3
 """Lines of a table that are no rows."""
+REFUSED = "-refused"
+"""Class of a screen whose prompt is open again because what was typed there means nothing: the status line says why."""
 HEADER_SECONDS = 3.0
 """How old the numbers of the header may be on screens that do not show the overview themselves."""
 
@@ -207,7 +209,7 @@ class FramedScreen(Screen[None]):
             link,
             age_seconds=shown_age(session, link, at),
             detail=shown_moment(session, link),
-            message=message if at < until else "",
+            message=message if at < until or self.has_class(REFUSED) else "",
             message_token=token,
             right=self.remark(),
         )

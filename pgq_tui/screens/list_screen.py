@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 
 from pgq_tui.screens.console_screen import ConsoleScreen
+from pgq_tui.screens.framed_screen import REFUSED
 from pgq_tui.view_model.list_filter import FilterError
 from pgq_tui.view_model.palette import Token
 
@@ -39,6 +40,7 @@ class ListScreen(ConsoleScreen):
     def prompt_submitted(self, kind: str, text: str) -> None:
         if kind == "filter" and not self.narrow(text):
             self.ask("filter", sign="/", value=text)
+            self.add_class(REFUSED)
 
     def show_filtered(self, line: str) -> None:
         if line != self.filter_line:
@@ -55,4 +57,5 @@ class ListScreen(ConsoleScreen):
         return f"nothing matches {self.filter_line} · esc clears the filter" if self.filter_line else otherwise
 
     def action_filter(self) -> None:
-        self.ask("filter", sign="/", value=self.filter_line)
+        # The blank keeps what is typed next apart from what is there.
+        self.ask("filter", sign="/", value=f"{self.filter_line} " if self.filter_line else "")
