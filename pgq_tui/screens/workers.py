@@ -64,7 +64,9 @@ class WorkersScreen(ScaleFlow, ListScreen):
     def show_overview(self, overview: Overview) -> None:
         table = self.query_one(RowTable)
         table.set_empty(self.empty_words(_NO_WORKERS))
-        table.show_rows(worker_rows(overview, self.palette, words=self._words, glyphs=self.glyphs))
+        # The row that somebody was sent to, or looks at, is there also when many others ended after it.
+        kept = (self._wanted, table.cursor_key or "")
+        table.show_rows(worker_rows(overview, self.palette, words=self._words, kept=kept, glyphs=self.glyphs))
         busy, slots = total_slots(overview)
         live = sum(worker.stopped_at is None for worker in overview.workers)
         pools = plural(len(overview.pools), "pool")

@@ -10,7 +10,7 @@ from enum import IntEnum
 from pgq_core.domain.health import LoopHealth
 from pgq_core.domain.snapshot import DEPTH_CAP, Count, Overview, PoolView, WorkerView
 from pgq_tui.view_model.figures import format_count, format_percent, plural
-from pgq_tui.view_model.fleet import ended_workers, short_worker_id
+from pgq_tui.view_model.fleet import ended_workers, short_worker_id, worker_key
 from pgq_tui.view_model.loop_health import stalled_words
 from pgq_tui.view_model.times import format_coarse, format_until
 
@@ -134,27 +134,40 @@ def _old_jobs(view: Overview) -> Iterator[Attention]:
 
 
 def _growing_dead_letters(view: Overview) -> Iterator[Attention]:
-    newer = [point for point in view.throughput if view.taken_at - point.at <= DEATHS_WITHIN]
+    # The bucket that the limit falls into counts as a whole: what is left out could not be said in a round number.
+    since = view.taken_at - DEATHS_WITHIN
+    newer = [point for point in view.throughput if point.at + timedelta(seconds=point.seconds) > since]
     if deaths := sum(point.dead for point in newer):
-        shown = min(DEATHS_WITHIN, view.taken_at - newer[0].at)
+        shown = _round(view.taken_at - newer[0].at)
         text = f"+{format_count(deaths)} in the last {format_coarse(shown)}, {_count(view.dead_unresolved)} unresolved"
         yield Attention("deaths", Severity.WARNING, "dead letters", text, "dead")
 
 
+def _round(span: timedelta) -> timedelta:
+    """To whole minutes, where there is one."""
+    minutes = round(span / timedelta(minutes=1))
+    return timedelta(minutes=minutes) if minutes else span
+
+
 def _troubled_workers(view: Overview) -> Iterator[Attention]:
-    for worker in view.workers:
+    """One finding for each pool or host: what silences one worker, such as a lost network, silences the others."""
+    silent: dict[tuple[str, str], list[WorkerView]] = {}
+    for worker in sorted(view.workers, key=lambda worker: (worker.heartbeat_at, worker.id)):
         if _is_live(worker) and worker.is_stale:
-            text = f"sent no heartbeat for {format_coarse(view.taken_at - worker.heartbeat_at)}"
-            yield Attention(
-                f"stale {worker.id}", Severity.CRITICAL, _name(worker), text, "workers", f"worker {worker.id}"
-            )
+            silent.setdefault(_belongs_to(worker), []).append(worker)
+    for workers in silent.values():
+        first = workers[0]
+        many = f"{_workers(workers)} sent no heartbeat, one" if len(workers) > 1 else "sent no heartbeat"
+        text = f"{many} for {format_coarse(view.taken_at - first.heartbeat_at)}"
+        key = f"stale {first.host} {first.pool or ''}" if len(workers) > 1 else f"stale {first.id}"
+        yield Attention(key, Severity.CRITICAL, _subject(workers), text, "workers", worker_key(first))
 
 
 def _stalled_loops(view: Overview) -> Iterator[Attention]:
     """A process that beats while a part of it stands still: nothing is claimed there, or lost jobs stay lost."""
     for worker in view.workers:
         if _is_live(worker) and not worker.is_stale and (stalled := worker.stalled_loops):
-            key, place = f"loops {worker.id}", ("workers", f"worker {worker.id}")
+            key, place = f"loops {worker.id}", ("workers", worker_key(worker))
             yield Attention(key, Severity.CRITICAL, _name(worker), _loops(stalled), *place)
     for supervisor in view.supervisors:
         if not supervisor.is_stale and (stalled := supervisor.stalled_loops):
@@ -168,21 +181,20 @@ def _loops(stalled: Sequence[LoopHealth]) -> str:
 
 
 def _crashes(view: Overview) -> Iterator[Attention]:
-    """One finding for each pool; where it is in a crash loop, that says the same and more."""
+    """One finding for each pool, or host where there is none; a pool's crash loop says the same and more."""
     looping = {(pool.host, pool.name) for pool in view.pools if pool.state == "crash_loop"}
     crashed: dict[tuple[str, str], list[WorkerView]] = {}
     for worker in ended_workers(view.workers):
-        place = (worker.host, worker.pool or worker.id)
+        place = _belongs_to(worker)
         if worker.state == "crashed" and place not in looping and _ended_within(worker, view, RECENT_CRASH):
             crashed.setdefault(place, []).append(worker)
     for workers in crashed.values():
         last = workers[0]
         ago = format_coarse(view.taken_at - (last.stopped_at or view.taken_at))
-        many = f"{len(workers)} workers crashed, the last" if len(workers) > 1 else "crashed"
+        many = f"{_workers(workers)} crashed, the last" if len(workers) > 1 else "crashed"
         text = f"{many} {ago} ago: {last.exit_reason or last.exit_signal or 'no reason known'}"
-        subject = f"pool {last.pool}" if len(workers) > 1 else _name(last)
-        key = f"crash {last.host} {last.pool or last.id}"
-        yield Attention(key, Severity.WARNING, subject, text, "workers", f"worker {last.id}")
+        key = f"crash {last.host} {last.pool or ''}"
+        yield Attention(key, Severity.WARNING, _subject(workers), text, "workers", worker_key(last))
 
 
 def _ended_within(worker: WorkerView, view: Overview, span: timedelta) -> bool:
@@ -207,8 +219,26 @@ def _held_snapshot(view: Overview) -> Iterator[Attention]:
         yield Attention("snapshot", Severity.WARNING, "old transaction", text, "dash")
 
 
+def _belongs_to(worker: WorkerView) -> tuple[str, str]:
+    """Host and pool; those that somebody started by hand are told apart by their host alone."""
+    return worker.host, worker.pool or ""
+
+
+def _subject(workers: Sequence[WorkerView]) -> str:
+    """Whom a finding about workers of one place is about."""
+    first = workers[0]
+    if len(workers) == 1:
+        return _name(first)
+    return f"pool {first.pool}" if first.pool else f"host {first.host}"
+
+
+def _workers(workers: Sequence[WorkerView]) -> str:
+    return plural(len(workers), "worker") + ("" if workers[0].pool else " without a pool")
+
+
 def _name(worker: WorkerView) -> str:
-    return f"worker {short_worker_id(worker.id)}"
+    """The word and the id, which holds the word already where there is no pool."""
+    return f"worker {short_worker_id(worker.id).removeprefix('worker-')}"
 
 
 def _is_live(worker: WorkerView) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -50,21 +50,22 @@ def worker_key(worker: WorkerView) -> str:
     return f"{WORKER_PREFIX}{worker.id}"
 
 
-def fleet(view: Overview) -> tuple[FleetPool, ...]:
-    """All pools in the order of host and name, then the workers without a pool."""
+def fleet(view: Overview, kept: Collection[str] = ()) -> tuple[FleetPool, ...]:
+    """All pools in the order of host and name, then the workers without a pool. `kept`: rows that must be there."""
     belonging: dict[tuple[str, str], list[WorkerView]] = {(pool.host, pool.name): [] for pool in view.pools}
     loose: list[WorkerView] = []
     for worker in view.workers:
         belonging.get((worker.host, worker.pool or ""), loose).append(worker)
     pools = sorted(view.pools, key=lambda pool: (pool.host, pool.name))
-    found = [FleetPool(pool, _in_order(belonging[pool.host, pool.name])) for pool in pools]
-    return (*found, FleetPool(None, _in_order(loose))) if loose else tuple(found)
+    found = [FleetPool(pool, _in_order(belonging[pool.host, pool.name], kept)) for pool in pools]
+    return (*found, FleetPool(None, _in_order(loose, kept))) if loose else tuple(found)
 
 
-def _in_order(workers: Sequence[WorkerView]) -> tuple[WorkerView, ...]:
+def _in_order(workers: Sequence[WorkerView], kept: Collection[str]) -> tuple[WorkerView, ...]:
     """Live ones first, by their start, so that no row moves while it lives; then the last that ended."""
     live = sorted((one for one in workers if one.stopped_at is None), key=lambda worker: (worker.started_at, worker.id))
-    return (*live, *ended_workers(workers)[:ENDED_SHOWN])
+    ended = enumerate(ended_workers(workers))
+    return (*live, *(worker for place, worker in ended if place < ENDED_SHOWN or worker_key(worker) in kept))
 
 
 def ended_workers(workers: Iterable[WorkerView]) -> list[WorkerView]:
@@ -90,10 +91,9 @@ def short_worker_id(worker_id: str) -> str:
 
 def find_pool(view: Overview, key: str) -> PoolView | None:
     """The pool of a row: the pool itself, or that of the worker in the row."""
-    for group in fleet(view):
-        if group.pool and (key == group.key or any(worker_key(worker) == key for worker in group.workers)):
-            return group.pool
-    return None
+    worker = find_worker(view, key)
+    place = (worker.host, worker.pool) if worker else None
+    return next((pool for pool in view.pools if pool_key(pool) == key or (pool.host, pool.name) == place), None)
 
 
 def find_worker(view: Overview, key: str) -> WorkerView | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 
 from rich.text import Text
@@ -61,12 +61,17 @@ Put = Callable[..., Text]
 
 
 def worker_rows(
-    view: Overview, palette: Palette, *, words: Sequence[str] = (), glyphs: Glyphs = UNICODE
+    view: Overview,
+    palette: Palette,
+    *,
+    words: Sequence[str] = (),
+    kept: Collection[str] = (),
+    glyphs: Glyphs = UNICODE,
 ) -> list[TableRow]:
-    """Each pool and below it its workers, those alone that the words are about."""
+    """Each pool and below it its workers, those alone that the words are about. `kept`: keys of ended ones to show."""
     put = _put(palette, glyphs)
     rows = []
-    for every in fleet(view):
+    for every in fleet(view, kept):
         group = matching_workers(every, words, view)
         if group is None:
             continue

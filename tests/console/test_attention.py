@@ -19,11 +19,14 @@ from pgq_core.domain.snapshot import (
     SupervisorView,
     WorkerView,
 )
-from pgq_tui.pictures import NOW
+from pgq_tui.messages import GoTo
+from pgq_tui.pictures import NOW, Shop, busy_shop
 from pgq_tui.view_model.attention import Severity, needs_attention
 from pgq_tui.view_model.detail import detail_plain
 from pgq_tui.view_model.palette import PLAIN
 from pgq_tui.view_model.worker_detail import worker_detail
+from pgq_tui.widgets.row_table import RowTable
+from tests.console.stage import FakeBackend, burst, console, settle, shows
 
 SERVER = ServerView("18.6", "jobs", "app", "db", 0.001, False)
 WORKER = WorkerView(
@@ -161,3 +164,93 @@ def test_a_process_that_beats_while_a_loop_of_it_stands_still_is_critical() -> N
         (Severity.CRITICAL, "supervisor h", "claim stands still for 1m35s: no answer"),
     ]
     assert detail_plain(worker_detail(view.workers[0], NOW, PLAIN)).count("stand still") == 1
+
+
+def loose(number: int, host: str = "h", **changes: Any) -> WorkerView:
+    return replace(WORKER, id=f"{host}-worker-{number:04x}", host=host, pool=None, supervisor_id=None, **changes)
+
+
+def test_starts_by_hand_that_failed_are_one_finding_for_each_host() -> None:
+    failed = [
+        loose(number, host, state="crashed", stopped_at=ago(seconds=number), exit_reason="no module shop")
+        for host in ("a", "b")
+        for number in range(1, 6)
+    ]
+
+    found = needs_attention(replace(WELL, workers=(WORKER, *failed)))
+
+    assert sorted((one.subject, one.text, one.target) for one in found) == [
+        ("host a", "5 workers without a pool crashed, the last 1s ago: no module shop", "worker a-worker-0001"),
+        ("host b", "5 workers without a pool crashed, the last 1s ago: no module shop", "worker b-worker-0001"),
+    ]
+
+
+def test_a_worker_without_a_pool_is_called_so_once() -> None:
+    failed = loose(7, state="crashed", stopped_at=ago(seconds=5))
+
+    found = needs_attention(replace(WELL, workers=(WORKER, failed)))
+
+    assert [one.subject for one in found] == ["worker 0007"]
+
+
+def test_workers_of_one_pool_that_fell_silent_are_one_finding() -> None:
+    silent = [replace(WORKER, id=f"h-mail-{n}", is_stale=True, heartbeat_at=ago(seconds=60 * n)) for n in (1, 2, 3)]
+
+    found = needs_attention(replace(WELL, workers=(*silent, replace(WORKER, id="h-mail-9"))))
+
+    assert [(one.subject, one.text, one.target) for one in found] == [
+        ("pool mail", "3 workers sent no heartbeat, one for 3m", "worker h-mail-3")
+    ]
+
+
+@pytest.mark.parametrize("phase", [0.0, 3.0, 7.5, 14.9])
+@pytest.mark.parametrize(
+    ("window", "bucket", "words"),
+    [(900, 15, "+21 in the last 5m"), (60, 1, "+60 in the last 1m"), (604_800, 3_600, "+2 in the last 1h")],
+)
+def test_the_deaths_are_those_of_the_time_that_is_named(window: int, bucket: int, words: str, phase: float) -> None:
+    first = NOW - timedelta(seconds=window - bucket + phase % bucket)
+    points = tuple(
+        StatsPoint(first + timedelta(seconds=bucket * number), bucket, dead=1) for number in range(window // bucket)
+    )
+
+    found = needs_attention(replace(WELL, throughput=points))
+
+    assert [one.text.startswith(words) for one in found if one.key == "deaths"] == [True]
+
+
+def shop_with_failed_starts() -> Shop:
+    """Two hosts on which somebody tries to start workers by hand: those of the first one ended before the others."""
+    shop = busy_shop()
+    for host, since in (("far", 60), ("near", 1)):
+        shop.workers += [
+            loose(number, host, state="crashed", stopped_at=ago(seconds=since + number), exit_reason="no module")
+            for number in range(6)
+        ]
+    return shop
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 45)])
+@pytest.mark.parametrize("is_filtered", [False, True])
+async def test_enter_on_a_finding_lands_on_the_worker_it_is_about(size: tuple[int, int], is_filtered: bool) -> None:
+    app = console(FakeBackend(shop_with_failed_starts()), interval=0.2)
+
+    async with app.run_test(size=size) as pilot:
+        if is_filtered:
+            await pilot.press("6")
+            burst(pilot, "/mail", "enter")
+            await shows(pilot, "Workers / mail")
+            await pilot.press("1")
+        await settle(pilot, until=lambda: app.session.overview is not None)
+        app.post_message(GoTo("workers", "worker far-worker-0000"))
+
+        def is_there() -> bool:
+            return (
+                app.current_mode == "workers"
+                and app.console_screen.query_one(RowTable).cursor_key == "worker far-worker-0000"
+            )
+
+        await settle(pilot, until=is_there)
+        await pilot.pause(0.5)
+        assert is_there(), "another look left the row out"
+        await shows(pilot, "worker far-worker-0000", "no module")
