@@ -19,6 +19,9 @@ _NETWORK = {
     "keepalives_count": 3,
     "tcp_user_timeout": 15_000,
 }
+# A payload may hold any character, whatever PGCLIENTENCODING or the address says: one that LATIN1 lacks would fail all
+# claims of its queue.
+_ENCODING = {"client_encoding": "UTF8"}
 # Our statements are written for READ COMMITTED, whatever the administrator's default is.
 _SESSION = "-c default_transaction_isolation=read\\ committed -c timezone=UTC"
 # The worker's statements touch rows by primary key or in the order of one index. With statistics of a queue that was
@@ -46,7 +49,9 @@ def conninfo(
     `is_pooled`: without session settings, which a pooler in transaction mode refuses or drops.
     """
     if is_pooled:
-        return make_conninfo(dsn, **{**_NETWORK, "application_name": application_name, **conninfo_to_dict(dsn)})
+        return make_conninfo(
+            dsn, **{**_NETWORK, "application_name": application_name, **conninfo_to_dict(dsn), **_ENCODING}
+        )
     options = _SESSION
     if statement_timeout is not None:
         options += f" -c statement_timeout={int(statement_timeout * 1000)}"
@@ -58,7 +63,7 @@ def conninfo(
     if given_options := given.pop("options", None):
         options += f" {given_options}"
     defaults: dict[str, Any] = {**_NETWORK, "application_name": application_name}
-    return make_conninfo("", **{**defaults, **given, "options": options})
+    return make_conninfo("", **{**defaults, **given, **_ENCODING, "options": options})
 
 
 async def connect(

@@ -8,6 +8,7 @@ import select
 from collections.abc import AsyncIterator
 from typing import Any
 
+import psycopg
 from psycopg import AsyncConnection
 from psycopg.pq import TransactionStatus
 from psycopg.types.json import set_json_loads
@@ -54,6 +55,9 @@ class Connections:
             conn = await self._taken()
             try:
                 yield conn
+            except psycopg.errors.ReadOnlySqlTransaction:
+                await conn.close()  # the session stays read-only, also where the server takes writes again
+                raise
             finally:
                 await self._give_back(conn)
         finally:

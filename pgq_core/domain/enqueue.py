@@ -68,7 +68,7 @@ def checked_name(field: str, name: object) -> str:
     """A queue's or a type's name: 1 to 200 characters, no control characters, no comma (lists of names have commas)."""
     if not isinstance(name, str) or not name:
         raise InvalidJob(field, f"it must be text of 1 to {MAX_NAME} characters")
-    return _checked_text(field, name)
+    return _checked_text(field, str.__str__(name))  # plain: of a StrEnum, too
 
 
 @lru_cache(maxsize=1024)  # the same few names with every enqueue
@@ -95,13 +95,13 @@ def checked_key(key: object) -> str:
 def checked_priority(priority: object) -> int:
     if not _is_integer(priority) or not MIN_PRIORITY <= priority <= MAX_PRIORITY:
         raise InvalidJob("priority", f"{_shown(priority)} is no integer between {MIN_PRIORITY} and {MAX_PRIORITY}")
-    return priority
+    return int(priority)
 
 
 def checked_max_attempts(number: object) -> int:
     if not _is_integer(number) or not 1 <= number <= MAX_MAX_ATTEMPTS:
         raise InvalidJob("max_attempts", f"{_shown(number)} is no integer between 1 and {MAX_MAX_ATTEMPTS}")
-    return number
+    return int(number)
 
 
 def checked_delay(delay: object) -> timedelta:
@@ -133,7 +133,7 @@ def checked_not_before(moment: object) -> datetime:
     if moment.utcoffset() is None:
         raise InvalidJob("not_before", "it has no time zone; use datetime.now(timezone.utc) or another aware time")
     try:
-        in_utc = moment.astimezone(UTC)
+        in_utc = datetime.combine(moment.date(), moment.time(), moment.tzinfo).astimezone(UTC)  # plain
     except OverflowError:
         raise InvalidJob("not_before", "it lies outside the years 1 to 9998") from None
     if in_utc.year > _LAST_YEAR:
@@ -166,7 +166,9 @@ def _span(field: str, value: object, longest: timedelta) -> timedelta:
         raise InvalidJob(field, f"a {type(value).__name__} is neither a timedelta nor seconds")
     if not 0 <= seconds <= longest.total_seconds():  # false for NaN too
         raise InvalidJob(field, f"{_shown(seconds)} s is not between 0 and {longest.total_seconds():.0f} s")
-    return value if isinstance(value, timedelta) else timedelta(seconds=seconds)
+    if isinstance(value, timedelta):  # a plain one, of a subclass too
+        return timedelta(value.days, value.seconds, value.microseconds)
+    return timedelta(seconds=seconds)
 
 
 def _is_integer(value: object) -> TypeGuard[int]:

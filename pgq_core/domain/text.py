@@ -36,6 +36,6 @@ def describe(error: BaseException, *, limit: int = MAX_ERROR) -> str:
     name = type(error).__name__
     try:
         message = str(error)
-    except Exception as broken:  # noqa: BLE001  # a handler's exception class may be broken itself
+    except BaseException as broken:  # noqa: BLE001  # a handler's exception class may be broken itself
         message = f"<its message cannot be shown: {type(broken).__name__}>"
     return storable(f"{name}: {message}" if message else name, limit=limit)

@@ -48,7 +48,7 @@ def failure_of(error: BaseException | str) -> Failure:
 def _traceback(error: BaseException) -> str:
     try:
         text = "".join(traceback.format_exception(error))
-    except Exception as broken:  # noqa: BLE001 - formatting calls the exception's own code
+    except BaseException as broken:  # noqa: BLE001 - formatting calls the exception's own code
         return f"the traceback cannot be shown: {type(broken).__name__}"
     if len(text) > MAX_TRACEBACK:  # both ends tell something: where it began and what was raised
         half = MAX_TRACEBACK // 2

@@ -139,7 +139,7 @@ class Handler(Generic[P, R]):
         try:
             delay = self.retry_delay(attempt, error)
             return None if delay is None else checked_delay(delay).total_seconds()
-        except Exception:  # noqa: BLE001 - it is the application's code
+        except BaseException:  # noqa: BLE001 - it is the application's code
             _log.exception("the retry policy of %s failed; its announced backoff decides", self.type)
             return None
 

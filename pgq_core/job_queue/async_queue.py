@@ -214,6 +214,9 @@ class AsyncJobQueue:
             if self._may_prepare and own.wire.speaks_utf8:
                 return await own.wire.run_async(own, statement, self._verbs.schema)
             return await statement.fetch_all(own)
+        except psycopg.errors.ReadOnlySqlTransaction:
+            await own.close()  # the session stays read-only, also where the server takes writes again
+            raise
         finally:
             await self._connections.give_back(own)
 
@@ -223,6 +226,9 @@ class AsyncJobQueue:
         own = await self._connections.take()
         try:
             return await statement.fetch_all(own)
+        except psycopg.errors.ReadOnlySqlTransaction:
+            await own.close()  # the session stays read-only, also where the server takes writes again
+            raise
         finally:
             await self._connections.give_back(own)
 

@@ -214,6 +214,9 @@ class JobQueue:
             if self._may_prepare and own.wire.speaks_utf8:
                 return own.wire.run(own, statement, self._verbs.schema)
             return statement.fetch_all_sync(own)
+        except psycopg.errors.ReadOnlySqlTransaction:
+            own.close()  # the session stays read-only, also where the server takes writes again
+            raise
         finally:
             self._connections.give_back(own)
 
@@ -223,6 +226,9 @@ class JobQueue:
         own = self._connections.take()
         try:
             return statement.fetch_all_sync(own)
+        except psycopg.errors.ReadOnlySqlTransaction:
+            own.close()  # the session stays read-only, also where the server takes writes again
+            raise
         finally:
             self._connections.give_back(own)
 

@@ -13,7 +13,6 @@ from typing import Any, Final, TypeAlias
 from pgq_core.domain.job import JSON, Job, Outcome
 from pgq_core.domain.outcome import HandlerWish
 from pgq_core.domain.payload import decode_any
-from pgq_core.errors import ClaimLost
 from pgq_core.handlers import Registry, Resources
 from pgq_core.queries import Queries, Statement
 from pgq_core.queries.claims import BuriedJob, ClaimedRow, FinishedJob, RescheduledJob
@@ -24,7 +23,7 @@ from pgq_core.worker.calls import Calls
 from pgq_core.worker.clock import DatabaseClock
 from pgq_core.worker.endings import Endings
 from pgq_core.worker.traces import traced_registry
-from pgq_core.worker.transactional import JobTransactions, is_infrastructure
+from pgq_core.worker.transactional import JobTransactions, NotOurs, is_infrastructure
 
 MOST_RUNS: Final = 1000
 """More than this in one drain: its jobs probably enqueue each other without end."""
@@ -126,7 +125,7 @@ class Draining:
 
     def _judged(self, attempt: Attempt, error: Exception) -> Write | None:
         attempt.finished = time.monotonic()
-        if isinstance(error, ClaimLost):
+        if isinstance(error, NotOurs):
             return None
         if attempt.verdict is Verdict.TIMEOUT:
             return self._endings.of_timeout(attempt)

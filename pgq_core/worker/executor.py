@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Final, Protocol
 
-from pgq_core.errors import ClaimLost
 from pgq_core.handlers import Handler, Registry
 from pgq_core.queries.claims import BuriedJob, ClaimedRow
 from pgq_core.worker.attempt import PLAIN_SUCCESS, Attempt, Verdict, Write
@@ -20,7 +19,7 @@ from pgq_core.worker.marks import Marks
 from pgq_core.worker.pace import Pace
 from pgq_core.worker.slots import CoroutineSlots, Slot
 from pgq_core.worker.threads import Chunk, JobThreads
-from pgq_core.worker.transactional import is_infrastructure
+from pgq_core.worker.transactional import HandlersOwn, NotOurs, is_infrastructure
 
 SAMPLED_FROM: Final = 64
 """A batch of so many outcomes tells the pace by every `SAMPLE`th of them."""
@@ -256,15 +255,18 @@ class Executor:
         attempt.finished = time.monotonic()
         try:
             return self._judged(attempt, error)
-        except Exception as broken:  # noqa: BLE001 - reading the exception runs its own code
+        except BaseException as broken:  # noqa: BLE001 - reading the exception runs its own code
             return self._endings.of_error(attempt, RuntimeError(f"its error cannot be read: {type(broken).__name__}"))
 
     def _judged(self, attempt: Attempt, error: BaseException) -> Write | None:
-        if isinstance(error, ClaimLost):
+        if isinstance(error, NotOurs):
             return None
+        is_own = isinstance(error, HandlersOwn)
+        if isinstance(error, HandlersOwn):
+            error = error.error
         if attempt.verdict is not None:
             return self._endings.of_verdict(attempt, attempt.verdict, error)
-        if attempt.handler.transactional and is_infrastructure(error):
+        if attempt.handler.transactional and not is_own and is_infrastructure(error):
             return self._endings.of_trouble(attempt, error)
         return self._endings.of_error(attempt, error)
 

@@ -56,7 +56,10 @@ def rescue_of(
         if mark is None:
             rescue.released.append((row.id, row.claim_token))
             continue
-        kind = None if mark.has_ended else _failure_of(mark, blame, len(at_fault), monotonic_ns)
+        if mark.has_ended:  # unpaid, but counted: what brings its worker down right after it has no end otherwise
+            kind = FailureKind.VANISHED if blame is Blame.JOBS else None
+        else:
+            kind = _failure_of(mark, blame, len(at_fault), monotonic_ns)
         error_class = None if kind is None else _ERROR_CLASSES.get(kind)
         write = row.closed(_decision(row, kind, blame, random), error=_text(kind, words), error_class=error_class)
         match write:

@@ -58,6 +58,7 @@ class Runner:
         self._leave_by = math.inf
         self._code = RunnerExitCode.DONE
         self._is_fenced = False
+        self.is_ready = False
         self._orphan: asyncio.Task[None] | None = None
         self._orphan_stop = asyncio.Event()
         self._logger = get_logger("pgq.worker", worker_id=orders.worker_id)
@@ -72,6 +73,7 @@ class Runner:
         await self._registry.start(self._resources)
         if await self._open():
             self._watchdog.start()
+            self.is_ready = True
             self._report(Report(ReportKind.READY, job_types=self._registry.types))
             self._logger.info("worker_ready", queues=list(self._orders.queues), job_types=list(self._registry.types))
             await self._work()
@@ -243,14 +245,26 @@ def main() -> None:
 
 
 def _run(orders: RunnerOrders, control: int) -> int:
+    runner: Runner | None = None
+
+    async def run_async() -> int:
+        nonlocal runner
+        runner = Runner(orders, registry, control)
+        return await runner.run()
+
     try:
         registry = load_apps(orders.apps)
         _spare_the_collector()
-        return asyncio.new_event_loop().run_until_complete(_run_async(orders, registry, control))
+        return asyncio.new_event_loop().run_until_complete(run_async())
     except PgqError as error:
         return _refuse(orders, str(error))
-    except BaseException as error:  # noqa: BLE001 - an application may raise anything while it is imported
+    except BaseException as error:  # noqa: BLE001 - an application may raise anything, at import and later
         traceback.print_exc()
+        if runner is not None and runner.is_ready:
+            # A job tore the loop down (`sys.exit` in a task of its own, all tasks cancelled): a death like any other.
+            logger = get_logger("pgq.worker", worker_id=orders.worker_id)
+            logger.error("worker_broke_down", error=describe(error, limit=2000))
+            return RunnerExitCode.FAILED
         return _refuse(orders, f"{', '.join(orders.apps)}: {describe(error, limit=2000)}")
 
 
@@ -264,10 +278,6 @@ def _spare_the_collector() -> None:
     first, *others = gc.get_threshold()
     if 0 < first < COLLECT_AFTER:  # an application may have switched it off, or have chosen more
         gc.set_threshold(COLLECT_AFTER, *others)
-
-
-async def _run_async(orders: RunnerOrders, registry: Registry, control: int) -> int:
-    return await Runner(orders, registry, control).run()
 
 
 def _refuse(orders: RunnerOrders, reason: str) -> int:

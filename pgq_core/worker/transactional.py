@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import psycopg
 from psycopg import AsyncConnection, Connection
+from psycopg.pq import TransactionStatus
 
 from pgq_core.database import connect, connect_sync
 from pgq_core.errors import ClaimLost, DatabaseUnavailable
@@ -45,7 +46,11 @@ class JobTransactions:
         async with self._connection() as conn:
             try:
                 async with conn.transaction():
-                    write = end(await call(conn))
+                    try:
+                        write = end(await call(conn))
+                    except BaseException as error:
+                        raise_if_own(error, conn)
+                        raise
                     if not isinstance(write, FinishedJob):
                         raise _RolledBack(write)
                     await self._finish(conn, write)
@@ -60,7 +65,11 @@ class JobTransactions:
         with self._connection_sync() as conn:
             try:
                 with conn.transaction():
-                    write = end(call(conn))
+                    try:
+                        write = end(call(conn))
+                    except BaseException as error:
+                        raise_if_own(error, conn)
+                        raise
                     # Whoever settled the attempt meanwhile (its time limit) wrote another outcome.
                     if not isinstance(write, FinishedJob) or attempt.is_settled:
                         raise _RolledBack(write)
@@ -81,7 +90,7 @@ class JobTransactions:
         except psycopg.errors.CheckViolation as error:
             raise NoPartition from error
         if not ours:
-            raise ClaimLost(write.id)
+            raise NotOurs(write.id)
 
     def _finish_sync(self, conn: Connection[Any], write: FinishedJob) -> None:
         try:
@@ -89,7 +98,7 @@ class JobTransactions:
         except psycopg.errors.CheckViolation as error:
             raise NoPartition from error
         if not ours:
-            raise ClaimLost(write.id)
+            raise NotOurs(write.id)
 
     def _statement(self, write: FinishedJob) -> Statement[int]:
         return self._queries.finish_jobs([write], worker_id=self._worker_id, slot=self._slot)
@@ -141,6 +150,19 @@ class JobTransactions:
         return connect_sync(self._dsn, application_name=_APPLICATION, answer_within=0)
 
 
+def raise_if_own(error: BaseException, conn: AsyncConnection[Any] | Connection[Any]) -> None:
+    """Raises HandlersOwn where another database failed, or where the handler closed the connection it was given."""
+    is_sound = not conn.closed and conn.info.transaction_status == TransactionStatus.INTRANS
+    if is_infrastructure(error) and is_sound:
+        raise HandlersOwn(error) from error
+
+
+class HandlersOwn(Exception):
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+        super().__init__(str(error))
+
+
 def is_infrastructure(error: BaseException) -> bool:
     """Whether the database went away under a handler: lost connection, shutdown, read-only after a failover, no room.
 
@@ -153,6 +175,10 @@ def is_infrastructure(error: BaseException) -> bool:
     if error.sqlstate is None:
         return isinstance(error, psycopg.OperationalError) and not isinstance(error, psycopg.errors.QueryCanceled)
     return error.sqlstate.startswith(("08", "53", "57P")) or error.sqlstate == "25006"
+
+
+class NotOurs(ClaimLost):
+    """Ours about this very job. A handler may raise ClaimLost too, about a job that it claimed by itself."""
 
 
 class NoPartition(Exception):
