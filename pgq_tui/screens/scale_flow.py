@@ -16,6 +16,7 @@ from pgq_tui.view_model.palette import Token
 from pgq_tui.view_model.safe_text import one_line
 
 _LONGEST_NAME = 12
+NO_POOLS = "no pool is defined: add one to pools.toml, pgq-tui supervise reads it"
 
 
 class ScaleFlow(ConsoleScreen):
@@ -29,6 +30,9 @@ class ScaleFlow(ConsoleScreen):
         """What to do where a key cannot know which pool is meant."""
         return "no pool is selected here"
 
+    def _has_pools(self) -> bool:
+        return self.session.overview is None or bool(self.session.overview.pools)
+
     def labels(self) -> dict[str, str]:
         pool = self.selected_pool()
         return (
@@ -39,7 +43,7 @@ class ScaleFlow(ConsoleScreen):
     async def action_scale(self, change: int) -> None:
         pool = self.selected_pool()
         if pool is None:
-            self.say(self.why_no_pool(), Token.RETRY)
+            self.say(self.why_no_pool() if self._has_pools() else NO_POOLS, Token.RETRY)
             return
         # One after the other: each press says what it made of the press before.
         async with self.session.scaling:
