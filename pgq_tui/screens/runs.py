@@ -97,6 +97,7 @@ class RunsScreen(ListScreen):
         if self._run_tail is None:
             self._run_tail = RunTail()
             self.tail.clear()
+        self.tail.set_empty(self.empty_words("nothing yet"))
         self.tail.extend(RunRecord(run) for run in self._run_tail.fresh(message.runs))
         self._show_running(message.running)
         self._has_picture = True

@@ -75,3 +75,21 @@ async def test_no_filter_opens_an_empty_prompt() -> None:
 
         await settle(pilot, until=lambda: app.console_screen.query_one(Prompt).is_open)
         assert app.console_screen.query_one(PromptInput).value == ""
+
+
+async def test_runs_that_no_filter_matches_say_so_and_how_to_clear_it() -> None:
+    app = console(FakeBackend())
+
+    async with app.run_test(size=SIZES[0]) as pilot:
+        await pilot.press("4")
+        await shows(pilot, "[4 Runs]")
+        burst(pilot, "/queue:nowhere", "enter")
+
+        def is_said() -> bool:
+            lines = screen_lines(app)
+            tail = next((number for number, line in enumerate(lines) if "╭─ Runs" in line), 0)
+            return "nothing matches queue:nowhere · esc clears the filter" in lines[tail + 1]
+
+        await settle(pilot, until=is_said)
+        await pilot.press("escape")
+        await settle(pilot, until=lambda: not is_said())
