@@ -126,7 +126,10 @@ class DeadFlow(ListScreen):
         queues = self._paused_queues(chosen)
         note = f"{', '.join(queues)} is paused: it waits there until somebody resumes." if queues else ""
         if count == 1:
-            effect = "It goes back to its queue with all its attempts; payload and key stay."
+            effect = (
+                "It goes back to its queue with all its attempts; payload and key stay.\n"
+                f"Another payload: pgq-core dead replay {chosen.ids[0]} --payload FILE"
+            )
         else:
             effect = f"{plural(count, 'dead letter')} go back to their queues with all their attempts."
         challenge = str(count) if count > MANY_REPLAYS else ""

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 from textual.pilot import Pilot
+from typer.main import get_command
 
+from pgq_core.cli.dead import app as dead_letters_cli
 from pgq_core.domain.audit import Audit, AuditRule
 from pgq_core.errors import DatabaseUnavailable
 from pgq_tui.pictures import busy_shop
@@ -605,3 +607,30 @@ async def test_queues_are_sorted_by_another_column_and_say_so() -> None:
 
         await shows(pilot, "QUEUE▼", "from Z to A")
         assert table.row_keys == by_name[::-1]
+
+
+@pytest.mark.parametrize("screen", ["1", "6"])
+async def test_without_any_pool_the_scaling_keys_say_where_one_is_defined(screen: str) -> None:
+    shop = busy_shop()
+    shop.pools.clear()
+
+    async with console(FakeBackend(shop)).run_test(size=(80, 24)) as pilot:
+        await pilot.press(screen)
+        await shows(pilot, f"[{screen}", "live")
+        await pilot.press("plus")
+
+        await shows(pilot, "no pool is defined: add one to pools.toml, pgq-tui supervise reads it")
+
+
+async def test_the_question_before_a_replay_says_how_to_send_another_payload() -> None:
+    async with console(FakeBackend()).run_test(size=(80, 24)) as pilot:
+        await at_dead_letters(pilot)
+        await pilot.press("R")
+
+        await shows(pilot, "payload and key stay", "Another payload: pgq-core dead replay 1093 --payload FILE")
+
+
+def test_the_command_for_another_payload_is_one() -> None:
+    replay = get_command(dead_letters_cli).commands["replay"]  # type: ignore[attr-defined]  # it is a group
+
+    assert any("--payload" in parameter.opts for parameter in replay.params)
