@@ -14,6 +14,7 @@ from pgq_tui.command_list import Command
 from pgq_tui.commands import bindings
 from pgq_tui.screens.dead_flow import DeadFlow
 from pgq_tui.screens.dead_look import DeadArrived, DeadQuestion, look_at
+from pgq_tui.screens.detail_opening import DetailOpening
 from pgq_tui.screens.session import Session
 from pgq_tui.view_model.dead_table import GROUP_COLUMNS, LETTER_COLUMNS, group_key, group_row, letter_row
 from pgq_tui.view_model.detail import Detail, detail_plain
@@ -30,7 +31,7 @@ from pgq_tui.widgets.row_table import RowTable
 from pgq_tui.widgets.text_dialog import TextDialog
 
 
-class DeadScreen(DeadFlow):
+class DeadScreen(DetailOpening, DeadFlow):
     """The list, and beside it the error, traceback, payload and attempts of one letter."""
 
     ID = "dead"
@@ -196,12 +197,13 @@ class DeadScreen(DeadFlow):
             self._show_as(grouped=False)
 
     def labels(self) -> dict[str, str]:
-        return {**super().labels(), "groups": "one by one" if self._is_grouped else "kinds"}
+        labels = {**super().labels(), "groups": "one by one" if self._is_grouped else "kinds"}
+        return {**labels, "open_detail": "its letters"} if self._is_grouped and not self.is_in_detail else labels
 
     def is_usable(self, command: Command) -> bool:
         if command.id == "fold":
             return not self._is_grouped
-        if command.id in {"replay", "discard", "open", "mark", "mark_page", "mark_all"}:
+        if command.id in {"replay", "discard", "open_detail", "mark", "mark_page", "mark_all"}:
             return super().is_usable(command) and bool(self.table.row_keys)
         if command.id == "clear_marks":
             return bool(self.table.marks)
@@ -275,13 +277,9 @@ class DeadScreen(DeadFlow):
         self.table.clear_marks()
 
     def action_open(self) -> None:
-        if self._is_grouped:
+        if self._is_grouped and not self.is_in_detail:
             self._open_group()
-            return
-        pane = self.query_one(DetailPane)
-        if pane.display:
-            pane.focus()
-        elif words := self.copy_words():
+        elif not self.open_detail() and (words := self.copy_words()):
             self.app.push_screen(TextDialog("Dead letter", words))
 
     def _open_group(self) -> None:

@@ -14,6 +14,7 @@ from pgq_core.domain.filters import JobFilters
 from pgq_core.domain.snapshot import JobCursor, JobPage, JobRecord, JobView, Overview
 from pgq_tui.command_list import Command
 from pgq_tui.commands import bindings
+from pgq_tui.screens.detail_opening import DetailOpening
 from pgq_tui.screens.journal import Outcome
 from pgq_tui.screens.list_screen import ListScreen
 from pgq_tui.screens.session import Session
@@ -40,7 +41,7 @@ class JobsArrived(Message):
     record: JobRecord | None
 
 
-class JobsScreen(ListScreen):
+class JobsScreen(DetailOpening, ListScreen):
     """Live rows by state."""
 
     ID = "jobs"
@@ -135,7 +136,7 @@ class JobsScreen(ListScreen):
         self._cursors = []
 
     def is_usable(self, command: Command) -> bool:
-        if command.id in {"cancel_job", "open"}:
+        if command.id in {"cancel_job", "open_detail"}:
             return super().is_usable(command) and self._selected_id() is not None
         if command.id == "older":
             return self._page is not None and self._page.next is not None
@@ -170,10 +171,7 @@ class JobsScreen(ListScreen):
     @work(group="reads", exclusive=True, exit_on_error=False)
     async def _open(self) -> None:
         job_id = self._selected_id()
-        if job_id is None:
-            return
-        if self.query_one("#detail").display:
-            self.query_one("#detail").focus()
+        if job_id is None or self.open_detail():
             return
         record = await self.read(self.session.backend.job(job_id))
         if record is not None:

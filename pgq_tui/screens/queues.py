@@ -94,7 +94,7 @@ class QueuesScreen(QueueList, AuditFlow, ListScreen):
             self._wanted = ""
 
     def is_usable(self, command: Command) -> bool:
-        needs_row = command.id in {"pause", "audit", "open", "queue_dead", "queue_runs"}
+        needs_row = command.id in {"pause", "audit", "open_queue", "queue_dead", "queue_runs"}
         return super().is_usable(command) and (not needs_row or self.selected_queue() is not None)
 
     def copy_words(self) -> str:

@@ -12,6 +12,7 @@ from pgq_core.domain.snapshot import Overview, PoolView, WorkerView
 from pgq_tui.command_list import Command
 from pgq_tui.commands import bindings
 from pgq_tui.messages import OverviewArrived
+from pgq_tui.screens.detail_opening import DetailOpening
 from pgq_tui.screens.journal import Outcome
 from pgq_tui.screens.list_screen import ListScreen
 from pgq_tui.screens.scale_flow import ScaleFlow
@@ -35,7 +36,7 @@ LOOSE_WORKERS = Detail(
 )
 
 
-class WorkersScreen(ScaleFlow, ListScreen):
+class WorkersScreen(ScaleFlow, DetailOpening, ListScreen):
     """One table of pools and workers, the detail below or beside it."""
 
     ID = "workers"
@@ -193,10 +194,7 @@ class WorkersScreen(ScaleFlow, ListScreen):
         await self.perform(f"{verb} {worker.id}", ask)
 
     def action_open(self) -> None:
-        detail = self.query_one("#detail")
-        if detail.display:
-            detail.focus()
-        elif words := self.copy_words():
+        if not self.open_detail() and (words := self.copy_words()):
             self.app.push_screen(TextDialog("Worker", words))
 
     @work(group="reads", exclusive=True, exit_on_error=False)
