@@ -17,7 +17,7 @@ from pgq_core.handlers import Handler, Registry
 from pgq_core.job_queue.answers import CancelAnswer, FailedJob, JobReport, Lease
 from pgq_core.job_queue.claiming import DEFAULT_LEASE
 from pgq_core.job_queue.connections import AsyncConnections, Target
-from pgq_core.job_queue.flow import Attempt, Flow, Pause, Quick, Step
+from pgq_core.job_queue.flow import Attempt, Flow, Held, Pause, Quick, Step
 from pgq_core.job_queue.foreign import CallersConnection, async_driver_connection
 from pgq_core.job_queue.request import EnqueuedJob, JobRequest
 from pgq_core.job_queue.translation import explained
@@ -194,13 +194,15 @@ class AsyncJobQueue:
         except psycopg.Error as error:
             raise explained(error, schema=self._verbs.schema, is_own_connection=conn is None) from error
 
-    async def _perform(self, step: Step, conn: AsyncConnection[Any] | None) -> list[Any] | None:
+    async def _perform(self, step: Step, conn: AsyncConnection[Any] | None) -> list[Any] | bool | None:
         match step:
             case Quick(statement):
                 return await self._fetch_quickly(statement) if conn is None else await self._fetch(statement, conn)
             case Pause(seconds):
                 await asyncio.sleep(seconds)
                 return None
+            case Held():
+                return conn is not None and conn.info.transaction_status != TransactionStatus.IDLE
             case Attempt(statement) if conn is not None:
                 return await _attempt(statement, conn)
             case Attempt(statement) | (Statement() as statement):

@@ -20,7 +20,7 @@ from pgq_core.errors import ClaimLost
 from pgq_core.handlers import Failure, Registry, failure_of
 from pgq_core.job_queue.announced import AnnouncedTypes
 from pgq_core.job_queue.answers import FailedJob, Lease
-from pgq_core.job_queue.flow import Attempt, Flow
+from pgq_core.job_queue.flow import Attempt, Flow, Held
 from pgq_core.queries import Queries, Statement
 from pgq_core.queries.claims import (
     BuriedJob,
@@ -176,8 +176,9 @@ class Claiming:
                 rows: list[Any] = yield Attempt(statement)
             except psycopg.errors.CheckViolation:
                 yield self._queries.ensure_partitions(days_ahead=1)
-            except psycopg.errors.DeadlockDetected:
-                continue  # with an insert that takes over the key of this very job
+            except psycopg.errors.DeadlockDetected:  # with an insert that takes over the key of this very job
+                if (yield Held()):  # what else the caller's transaction has locked stays so
+                    raise
             else:
                 return rows
         rows = yield statement

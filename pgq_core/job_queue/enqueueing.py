@@ -26,7 +26,7 @@ from pgq_core.errors import DatabaseUnavailable, InvalidJob, InvalidPayload, Key
 from pgq_core.handlers import Handler, Registry
 from pgq_core.job_queue.announced import AnnouncedTypes
 from pgq_core.job_queue.batch import Batch, Checked
-from pgq_core.job_queue.flow import Attempt, Flow, Pause, Quick
+from pgq_core.job_queue.flow import Attempt, Flow, Held, Pause, Quick
 from pgq_core.job_queue.request import EnqueuedJob, JobRequest
 from pgq_core.queries import Queries
 from pgq_core.queries.enqueues import EnqueuedRow, array_of_numbers
@@ -183,6 +183,9 @@ class Enqueueing:
             try:
                 rows: list[EnqueuedRow] = yield Attempt(statement) if keyed else statement
             except _SPURNED as error:
+                if isinstance(error, psycopg.errors.DeadlockDetected) and (yield Held()):
+                    # Its other keys stay locked: each repetition would meet the same deadlock a deadlock_timeout later.
+                    raise _deadlocked(error) from error
                 reason = f"; the last time: {first_line(error)}"
                 continue
             answers |= {
@@ -196,6 +199,13 @@ class Enqueueing:
         raise DatabaseUnavailable(
             f"an idempotency key changed hands {MAX_ROUNDS} times while it was asked for{reason}", sqlstate="40001"
         )
+
+
+def _deadlocked(error: psycopg.Error) -> DatabaseUnavailable:
+    return DatabaseUnavailable(
+        f"{first_line(error)} with another transaction over idempotency keys; roll yours back and repeat it",
+        sqlstate=error.sqlstate,
+    )
 
 
 def _is_plain(request: JobRequest) -> bool:

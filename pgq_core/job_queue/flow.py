@@ -29,12 +29,17 @@ class Quick:
 
 
 @dataclass(frozen=True, slots=True)
+class Held:
+    """Whether the statements run in a transaction of the caller's, which keeps its locks when one is repeated."""
+
+
+@dataclass(frozen=True, slots=True)
 class Pause:
     """Nothing to do for this long. No connection is held."""
 
     seconds: float
 
 
-Step: TypeAlias = Statement[Any] | Attempt | Quick | Pause
+Step: TypeAlias = Statement[Any] | Attempt | Quick | Held | Pause
 Flow: TypeAlias = Generator[Step, Any, T]
-"""Is sent the list of rows after a statement (its driver's error is thrown in), None after a pause."""
+"""Is sent the list of rows after a statement (its driver's error is thrown in), a truth for Held, None for Pause."""

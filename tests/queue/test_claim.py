@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
@@ -13,6 +14,7 @@ from psycopg.rows import DictRow
 from pgq_core import AsyncJobQueue, ClaimLost, InvalidJob, Job, JobQueue, JobStatus, NonRetryable, Registry, Retry
 from pgq_core.domain.retry import RetryPolicy
 from tests.queue.rows import row, rows, value
+from tests.support.waiting import eventually
 
 RUNS = "SELECT * FROM job_runs ORDER BY id"
 
@@ -131,6 +133,29 @@ def test_complete_joins_the_caller_s_transaction(dsn: str, queue: JobQueue, conn
 
     assert value(conn, "SELECT count(*) FROM jobs") == 1
     queue.complete(job)
+
+
+def test_a_complete_that_deadlocks_in_the_caller_s_transaction_is_raised_at_once(
+    dsn: str, queue: JobQueue, conn: Connection[DictRow]
+) -> None:
+    """What the caller has locked before stays locked, so that each repetition would be the next victim."""
+    job = one(queue)
+    conn.execute("CREATE TABLE effect (id int)")
+    with psycopg.connect(dsn) as own, psycopg.connect(dsn) as other, ThreadPoolExecutor(1) as threads:
+        own.execute("SET deadlock_timeout = '100ms'")
+        own.execute("LOCK TABLE effect")
+        other.execute("SET deadlock_timeout = '20s'")
+        other.execute("SELECT FROM jobs FOR UPDATE")
+        waiting = threads.submit(other.execute, "LOCK TABLE effect")
+        eventually(lambda: value(conn, "SELECT count(*) FROM pg_locks WHERE NOT granted") == 1)
+
+        with pytest.raises(psycopg.errors.DeadlockDetected):
+            queue.complete(job, conn=own)
+
+        own.rollback()
+        waiting.result(60)
+    eventually(lambda: value(conn, "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"))
+    assert value(conn, "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()") == 1
 
 
 def test_a_failure_is_written_down_and_tried_again_after_the_backoff(

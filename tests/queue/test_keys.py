@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import threading
 from collections.abc import Callable
@@ -13,7 +14,7 @@ import pytest
 from psycopg import Connection, IsolationLevel
 from psycopg.rows import DictRow
 
-from pgq_core import AsyncJobQueue, Job, JobQueue, KeyConflict
+from pgq_core import AsyncJobQueue, Job, JobQueue, JobRequest, KeyConflict
 from pgq_core.errors import DatabaseUnavailable
 from tests.queue.rows import row, value
 from tests.support.waiting import eventually
@@ -165,6 +166,72 @@ def test_a_frozen_snapshot_that_cannot_see_the_holder_is_an_error_in_the_end(dsn
 
         assert refused.value.sqlstate == "40001"
         assert own.execute("SELECT 2").fetchone() == (2,)
+
+
+def test_a_deadlock_of_two_callers_over_their_keys_costs_one_of_them_its_turn_at_once(
+    dsn: str, queue: JobQueue
+) -> None:
+    """The victim keeps its first key locked for as long as its transaction lasts: to ask again deadlocks again."""
+    with psycopg.connect(dsn) as one, psycopg.connect(dsn) as other, ThreadPoolExecutor(2) as threads:
+        for own, key in ((one, "a"), (other, "b")):
+            own.execute("SET deadlock_timeout = '100ms'")
+            queue.enqueue("t", idempotency_key=key, conn=own)
+
+        def cross(own: Connection[tuple[object, ...]], key: str) -> DatabaseUnavailable | None:
+            try:
+                queue.enqueue("t", idempotency_key=key, conn=own)
+            except DatabaseUnavailable as error:
+                assert own.execute("SELECT 1").fetchone() == (1,)
+                own.rollback()
+                return error
+            return None
+
+        errors = [
+            crossing.result(60) for crossing in [threads.submit(cross, one, "b"), threads.submit(cross, other, "a")]
+        ]
+        (error,) = [error for error in errors if error is not None]
+
+    assert error.sqlstate == "40P01"
+    assert "repeat it" in error.cause
+    assert isinstance(error.__cause__, psycopg.errors.DeadlockDetected)
+
+
+async def test_the_asynchronous_queue_repeats_no_deadlock_of_a_caller_either(
+    dsn: str, async_queue: AsyncJobQueue
+) -> None:
+    async with await psycopg.AsyncConnection.connect(dsn) as one, await psycopg.AsyncConnection.connect(dsn) as other:
+        for own, key in ((one, "a"), (other, "b")):
+            await own.execute("SET deadlock_timeout = '100ms'")
+            await async_queue.enqueue("t", idempotency_key=key, conn=own)
+
+        async def cross(own: psycopg.AsyncConnection[tuple[object, ...]], key: str) -> str | None:
+            try:
+                await async_queue.enqueue_many([JobRequest("t", idempotency_key=key)], conn=own)
+            except DatabaseUnavailable as error:
+                await own.rollback()
+                return error.sqlstate
+            return None
+
+        states = await asyncio.gather(cross(one, "b"), cross(other, "a"))
+
+    assert sorted(states, key=str) == ["40P01", None]
+
+
+def test_a_deadlock_on_connections_of_our_own_is_repeated(dsn: str, queue: JobQueue, conn: Connection[DictRow]) -> None:
+    """The statement that was rolled back has let go of all its keys."""
+    conn.execute("SELECT 1")
+    with psycopg.connect(dsn) as other, ThreadPoolExecutor(1) as threads:
+        other.execute("SET deadlock_timeout = '20s'")  # so that the batch is the victim
+        queue.enqueue("t", idempotency_key="b", conn=other)
+        batch = threads.submit(
+            queue.enqueue_many, [JobRequest("t", idempotency_key="a"), JobRequest("t", idempotency_key="b")]
+        )
+        eventually(lambda: value(conn, "SELECT count(*) FROM pg_locks WHERE NOT granted") == 1)
+        queue.enqueue("t", idempotency_key="a", conn=other)
+        other.commit()
+
+        assert [answer.created for answer in batch.result(60)] == [False, False]
+    eventually(lambda: value(conn, "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()") == 1)
 
 
 def test_sixty_four_threads_and_one_key_while_its_holders_come_and_go(dsn: str, conn: Connection[DictRow]) -> None:
