@@ -43,6 +43,8 @@ class Connections:
         self._free = asyncio.Semaphore(size)
         self._idle: list[AsyncConnection[Any]] = []
         self._is_closed = False
+        self._generation = 0
+        """Counts how often all connections were given up."""
 
     @contextlib.asynccontextmanager
     async def connection(self) -> AsyncIterator[AsyncConnection[Any]]:
@@ -52,14 +54,15 @@ class Connections:
         except TimeoutError:
             raise DatabaseUnavailable("all connections are in use") from None
         try:
+            generation = self._generation
             conn = await self._taken()
             try:
                 yield conn
             except psycopg.errors.ReadOnlySqlTransaction:
-                await conn.close()  # the session stays read-only, also where the server takes writes again
+                await self._give_all_up()
                 raise
             finally:
-                await self._give_back(conn)
+                await self._give_back(conn, generation)
         finally:
             self._free.release()
 
@@ -86,8 +89,15 @@ class Connections:
         set_json_loads(decode_any, conn)
         return conn
 
-    async def _give_back(self, conn: AsyncConnection[Any]) -> None:
-        if self._is_closed or conn.closed or conn.info.transaction_status != TransactionStatus.IDLE:
+    async def _give_all_up(self) -> None:
+        """Sessions that began while the server was read-only stay so, also where it takes writes again."""
+        self._generation += 1  # those in use are closed when they come back
+        while self._idle:
+            await self._idle.pop().close()
+
+    async def _give_back(self, conn: AsyncConnection[Any], generation: int) -> None:
+        is_outdated = self._is_closed or generation != self._generation
+        if is_outdated or conn.closed or conn.info.transaction_status != TransactionStatus.IDLE:
             await conn.close()
         else:
             self._idle.append(conn)

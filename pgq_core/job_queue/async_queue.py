@@ -217,7 +217,7 @@ class AsyncJobQueue:
                 return await own.wire.run_async(own, statement, self._verbs.schema)
             return await statement.fetch_all(own)
         except psycopg.errors.ReadOnlySqlTransaction:
-            await own.close()  # the session stays read-only, also where the server takes writes again
+            self._connections.distrust_all()
             raise
         finally:
             await self._connections.give_back(own)
@@ -229,7 +229,7 @@ class AsyncJobQueue:
         try:
             return await statement.fetch_all(own)
         except psycopg.errors.ReadOnlySqlTransaction:
-            await own.close()  # the session stays read-only, also where the server takes writes again
+            self._connections.distrust_all()
             raise
         finally:
             await self._connections.give_back(own)

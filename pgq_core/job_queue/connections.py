@@ -93,6 +93,7 @@ class Connections:
         self._lock = threading.Lock()
         self._pool: ConnectionPool[PlainSession] | None = None
         self._at_hand: list[PlainSession] = []
+        self._trusted_from = 0.0
         self._waiting = 0
         """Threads that ask the pool: what is given back meanwhile is theirs."""
         self._is_closed = False
@@ -116,6 +117,13 @@ class Connections:
             # Looked at again, as whoever waits looks here again: one of the two sees the other.
             if self._is_wanted_elsewhere(pool):
                 self._clear_hand(self._pool)
+
+    def distrust_all(self) -> None:
+        """None of those opened so far is served again.
+
+        For a server that was read-only: its sessions stay so when it takes writes again.
+        """
+        self._trusted_from = time.monotonic()
 
     def close(self) -> None:
         with self._lock:
@@ -142,7 +150,7 @@ class Connections:
                 connection = self._at_hand.pop()
             except IndexError:  # another thread was faster
                 return None
-            if not connection.wire.is_dead():
+            if _is_good(connection, self._trusted_from):
                 return connection
             connection.close()
             pool.putconn(connection)
@@ -157,7 +165,7 @@ class Connections:
             for _ in range(self._max_size):
                 connection = pool.getconn()
                 # The pool's own check would sleep for a second before it looks at the next connection.
-                if not connection.wire.is_dead():
+                if _is_good(connection, self._trusted_from):
                     return connection
                 connection.close()  # so that the pool replaces it
                 pool.putconn(connection)
@@ -229,6 +237,7 @@ class AsyncConnections:
     def _begin(self) -> None:
         self._pool: AsyncConnectionPool[AsyncSession] | None = None
         self._at_hand: list[AsyncSession] = []
+        self._trusted_from = 0.0
         self._waiting = 0
         self._lock: asyncio.Lock | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -239,7 +248,7 @@ class AsyncConnections:
         pool = await self._opened()
         while self._at_hand:
             connection = self._at_hand.pop()
-            if not connection.wire.is_dead():
+            if _is_good(connection, self._trusted_from):
                 return connection
             await connection.close()
             await pool.putconn(connection)
@@ -247,7 +256,7 @@ class AsyncConnections:
         try:
             for _ in range(self._max_size):
                 connection = await pool.getconn()
-                if not connection.wire.is_dead():
+                if _is_good(connection, self._trusted_from):
                     return connection
                 await connection.close()
                 await pool.putconn(connection)
@@ -265,6 +274,13 @@ class AsyncConnections:
             await self._pool.putconn(connection)
         else:
             self._at_hand.append(connection)
+
+    def distrust_all(self) -> None:
+        """None of those opened so far is served again.
+
+        For a server that was read-only: its sessions stay so when it takes writes again.
+        """
+        self._trusted_from = time.monotonic()
 
     async def close(self) -> None:
         self._is_closed = True
@@ -347,6 +363,10 @@ def _furnish(connection: PlainSession) -> None:
 async def _furnish_async(connection: AsyncSession) -> None:
     set_json_loads(decode_any, connection)
     connection.wire, connection.born_at = Wire(connection), time.monotonic()
+
+
+def _is_good(connection: PlainSession | AsyncSession, trusted_from: float) -> bool:
+    return connection.born_at > trusted_from and not connection.wire.is_dead()
 
 
 def _may_stay(connection: PlainSession | AsyncSession) -> bool:

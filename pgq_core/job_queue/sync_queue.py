@@ -217,7 +217,7 @@ class JobQueue:
                 return own.wire.run(own, statement, self._verbs.schema)
             return statement.fetch_all_sync(own)
         except psycopg.errors.ReadOnlySqlTransaction:
-            own.close()  # the session stays read-only, also where the server takes writes again
+            self._connections.distrust_all()
             raise
         finally:
             self._connections.give_back(own)
@@ -229,7 +229,7 @@ class JobQueue:
         try:
             return statement.fetch_all_sync(own)
         except psycopg.errors.ReadOnlySqlTransaction:
-            own.close()  # the session stays read-only, also where the server takes writes again
+            self._connections.distrust_all()
             raise
         finally:
             self._connections.give_back(own)

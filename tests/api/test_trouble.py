@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import httpx
 import psycopg
 import pytest
+from psycopg.sql import SQL, Identifier
 
 from tests.api.server import ApiProcess, api_on, is_problem
 from tests.console.network import Network
@@ -77,6 +78,28 @@ async def test_a_locked_table_is_answered_by_503_and_recovered_from_at_once(
         await eventually_async(lambda: _takes(client, "k-0"), interval=0.1)
         await eventually_async(lambda: _is(client, "/readyz", 200), interval=0.1)
         assert database.value("SELECT count(*) FROM jobs") == 1
+
+
+async def test_after_a_read_only_server_all_jobs_are_taken_again(server: ApiProcess, database: QueueDatabase) -> None:
+    """A session that began before the server took writes again stays read-only: none of those kept is any use."""
+    name = Identifier(database.value("SELECT current_database()"))
+    setting = SQL("ALTER DATABASE {} SET default_transaction_read_only = {}")
+    limits = httpx.Limits(max_connections=None)
+    async with httpx.AsyncClient(verify=False, base_url=server.url, timeout=60, limits=limits) as client:
+        with psycopg.connect(database.dsn, autocommit=True) as hand:
+            hand.execute(setting.format(name, True))
+            try:
+                refused = await asyncio.gather(*(client.post("/jobs", json=body_of(f"r-{n}")) for n in range(30)))
+            finally:
+                hand.execute(setting.format(name, False))
+
+        last = await client.post("/jobs", json=body_of("last"))
+        answers = [await client.post("/jobs", json=body_of(f"k-{n}")) for n in range(10)]
+        answers += await asyncio.gather(*(client.post("/jobs", json=body_of(f"m-{n}")) for n in range(30)))
+
+    assert all(is_problem(answer, 503) for answer in refused)
+    assert last.status_code in (201, 503)
+    assert [answer.status_code for answer in answers] == [201] * 40
 
 
 async def test_a_database_that_is_away_is_found_again(

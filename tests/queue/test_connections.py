@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from psycopg import Connection
 from psycopg.rows import DictRow
-from psycopg.sql import SQL, Identifier
+from psycopg.sql import SQL, Identifier, Literal
 
 from pgq_core import AsyncJobQueue, JobQueue
 from pgq_core.errors import DatabaseUnavailable, QueueClosed
@@ -105,6 +105,60 @@ def test_a_statement_that_waits_too_long_for_a_lock_is_a_bounded_error(dsn: str,
                 queue.enqueue("t")
 
         assert queue.enqueue("t").created
+
+
+def set_read_only(conn: Connection[DictRow], is_read_only: bool) -> None:
+    """For sessions that begin from now on, as on a server whose disk is full."""
+    statement = SQL("ALTER DATABASE {} SET default_transaction_read_only = {}")
+    conn.execute(statement.format(Identifier(conn.info.dbname), Literal(is_read_only)))
+
+
+def keep_sessions(queue: JobQueue, count: int) -> None:
+    """At hand and in the pool."""
+    taken = [queue._connections.take() for _ in range(count)]
+    for session in taken:
+        queue._connections.give_back(session)
+
+
+@pytest.mark.parametrize("key", [None, "k"])
+def test_after_a_read_only_server_one_call_fails_at_most(dsn: str, conn: Connection[DictRow], key: str | None) -> None:
+    """A session that began before the server took writes again stays read-only: none of those kept is any use."""
+    set_read_only(conn, True)
+    with JobQueue(dsn, timeout=20) as queue:
+        keep_sessions(queue, 6)
+        with pytest.raises(DatabaseUnavailable, match="read-only"):
+            queue.enqueue("t", idempotency_key=key)
+        keep_sessions(queue, 6)
+        lent = queue._connections.take()
+        set_read_only(conn, False)
+
+        with pytest.raises(DatabaseUnavailable, match="read-only"):
+            queue.enqueue("t", idempotency_key=key)
+        queue._connections.give_back(lent)  # was with another thread meanwhile
+
+        for _ in range(8):
+            queue.enqueue("t", idempotency_key=key)
+        with ThreadPoolExecutor(8) as threads:
+            assert len(list(threads.map(lambda _: queue.enqueue("u"), range(40)))) == 40
+
+
+async def test_after_a_read_only_server_one_asynchronous_call_fails_at_most(
+    dsn: str, conn: Connection[DictRow]
+) -> None:
+    set_read_only(conn, True)
+    async with AsyncJobQueue(dsn, timeout=20) as queue:
+        taken = [await queue._connections.take() for _ in range(6)]
+        for session in taken[1:]:
+            await queue._connections.give_back(session)
+        set_read_only(conn, False)
+
+        with pytest.raises(DatabaseUnavailable, match="read-only"):
+            await queue.enqueue("t", idempotency_key="k")
+        await queue._connections.give_back(taken[0])
+
+        for _ in range(8):
+            await queue.enqueue("t", idempotency_key="k")
+        assert len(await asyncio.gather(*(queue.enqueue("u") for _ in range(40)))) == 40
 
 
 def test_many_threads_share_a_queue(queue: JobQueue, conn: Connection[DictRow]) -> None:
