@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import psycopg
@@ -98,6 +98,8 @@ class Enqueueing:
         return [EnqueuedJob(id, True) for id in array_of_numbers(ids)]  # noqa: A001  # positions: it is done per job
 
     def _batch(self, requests: Iterable[JobRequest | tuple[Any, object]]) -> Batch:
+        if isinstance(requests, (str, bytes, bytearray, Mapping)) or not isinstance(requests, Iterable):
+            raise InvalidJob("items", f"a {type(requests).__name__} is no list of jobs")
         batch = Batch(self._checked)
         number = -1
         try:
@@ -105,7 +107,7 @@ class Enqueueing:
                 if type(item) is tuple and len(item) == _TYPE_AND_DATA:
                     shape, data, key = batch.shape_of_type(item[0]), item[1], None
                 else:
-                    request = item if isinstance(item, JobRequest) else JobRequest(*item)
+                    request = item if isinstance(item, JobRequest) else _request_of(item)
                     shape, data, key = batch.shape_of_request(request), request.data, request.idempotency_key
                 batch.data.append(self._encoded(batch.shapes[shape].handler, data))
                 batch.shape_of.append(shape)
@@ -137,14 +139,14 @@ class Enqueueing:
 
     def _checked(self, request: JobRequest) -> Checked:
         """All but data and key."""
-        handler = request.type if isinstance(request.type, Handler) else self._registry.get(request.type)
+        job_type, handler = self._kind(request.type)
         delay, not_before = None, None
         if request.delay is not None or request.not_before is not None:
             delay, not_before = checked_start(request.delay, request.not_before)
         max_attempts = None if request.max_attempts is None else checked_max_attempts(request.max_attempts)
         return Checked(
             handler,
-            handler.type if handler is not None else checked_name("type", request.type),
+            job_type,
             None if request.queue is None else checked_name("queue", request.queue),
             max_attempts,
             JobSettings(
@@ -157,6 +159,12 @@ class Enqueueing:
                 None if request.trace_context is None else checked_trace_context(request.trace_context),
             ),
         )
+
+    def _kind(self, given: object) -> tuple[str, Handler[..., Any] | None]:
+        if isinstance(given, Handler):
+            return given.type, given
+        job_type = checked_name("type", given)  # before it is looked up: not everything can be
+        return job_type, self._registry.get(job_type)
 
     def _settings(self, checked: Checked) -> JobSettings:
         """The caller's word wins over the handler's, that over the general one."""
@@ -208,6 +216,15 @@ def _deadlocked(error: psycopg.Error) -> DatabaseUnavailable:
     )
 
 
+def _request_of(item: object) -> JobRequest:
+    """Text and mappings could be taken apart too, into what nobody meant."""
+    if not isinstance(item, (tuple, list)):
+        raise InvalidJob("", f"a {type(item).__name__} is neither a JobRequest nor a pair of type and data")
+    if len(item) != _TYPE_AND_DATA:
+        raise InvalidJob("", f"a {type(item).__name__} of {len(item)} is no pair of type and data")
+    return JobRequest(*item)
+
+
 def _is_plain(request: JobRequest) -> bool:
     return (
         request.queue is None
@@ -231,4 +248,4 @@ def _of_item(number: int, error: InvalidPayload | InvalidJob) -> InvalidPayload 
         case InvalidPayload():
             return InvalidPayload(error.reason, path=where + error.path)
         case InvalidJob():
-            return InvalidJob(where + error.field, error.reason)
+            return InvalidJob((where + error.field).removesuffix("."), error.reason)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
 
 import psycopg
 import pytest
@@ -122,6 +123,61 @@ def test_an_invalid_item_is_named_and_refuses_the_batch(
         queue.enqueue_many([("order", {"number": "x"})])
     assert malformed.value.problems[0][0] == "items[0].data.number"
     assert value(conn, "SELECT count(*) FROM jobs") == 0
+
+
+@pytest.mark.parametrize("items", ["abc", b"abc", bytearray(b"ab"), {"a": 1}, {"type": "a"}, None, 5, JobRequest("t")])
+def test_what_is_no_list_of_jobs_is_no_batch(queue: JobQueue, conn: Connection[DictRow], items: Any) -> None:
+    """Text and mappings can be iterated over, too: into jobs that nobody meant."""
+    with pytest.raises(InvalidJob, match="is no list of jobs") as refused:
+        queue.enqueue_many(items)
+
+    assert refused.value.field == "items"
+    assert value(conn, "SELECT count(*) FROM jobs") == 0
+
+
+@pytest.mark.parametrize(
+    ("item", "field"),
+    [
+        ("ab", "items[1]"),
+        (b"ab", "items[1]"),
+        ({"type": "a"}, "items[1]"),
+        ({"type": "a", "data": {}}, "items[1]"),
+        ((), "items[1]"),
+        (("a",), "items[1]"),
+        (("a", 1, 2), "items[1]"),
+        (["a", 1, "queue"], "items[1]"),
+        ({"a", 1}, "items[1]"),
+        (None, "items[1]"),
+        (5, "items[1]"),
+        ((None, 1), "items[1].type"),
+        (([1], 1), "items[1].type"),
+        (({}, 1), "items[1].type"),
+        (JobRequest(None), "items[1].type"),  # type: ignore[arg-type]
+        (JobRequest([1]), "items[1].type"),  # type: ignore[arg-type]
+        (JobRequest("t", queue=[1]), "items[1].queue"),  # type: ignore[arg-type]
+    ],
+)
+async def test_what_is_no_job_in_a_batch_is_named(
+    queue: JobQueue, async_queue: AsyncJobQueue, conn: Connection[DictRow], item: Any, field: str
+) -> None:
+    with pytest.raises(InvalidJob) as refused:
+        queue.enqueue_many([("t", 1), item])
+    assert refused.value.field == field
+    with pytest.raises(InvalidJob) as refused:
+        await async_queue.enqueue_many([("t", 1), item])
+    assert refused.value.field == field
+    assert value(conn, "SELECT count(*) FROM jobs") == 0
+
+
+def test_pairs_may_be_lists_and_named_tuples(queue: JobQueue, conn: Connection[DictRow]) -> None:
+    class Pair(NamedTuple):
+        kind: str
+        order: object
+
+    answers = queue.enqueue_many(iter([["t", 1], Pair("t", {"a": 2}), ("t", None)]))  # type: ignore[list-item]
+
+    assert [queue.get(answer.id).data for answer in answers] == [1, {"a": 2}, {}]
+    assert value(conn, "SELECT count(*) FROM jobs") == 3
 
 
 def test_an_empty_batch_is_no_work(queue: JobQueue) -> None:
