@@ -16,6 +16,7 @@ import psycopg
 import pytest
 from psycopg.sql import SQL, Identifier
 
+from pgq_core.api.connections import Connections
 from tests.api.server import ApiProcess, api_on, is_problem
 from tests.console.network import Network
 from tests.support.queue_database import QueueDatabase
@@ -100,6 +101,34 @@ async def test_after_a_read_only_server_all_jobs_are_taken_again(server: ApiProc
     assert all(is_problem(answer, 503) for answer in refused)
     assert last.status_code in (201, 503)
     assert [answer.status_code for answer in answers] == [201] * 40
+
+
+async def test_connections_kept_from_a_read_only_server_are_given_up_together(
+    api_dsn: str, database: QueueDatabase
+) -> None:
+    name = Identifier(database.value("SELECT current_database()"))
+    setting = SQL("ALTER DATABASE {} SET default_transaction_read_only = {}")
+    connections = Connections(api_dsn, size=6, patience=20, application_name="pgq api")
+    with psycopg.connect(database.dsn, autocommit=True) as hand:
+        hand.execute(setting.format(name, True))
+        try:
+            async with contextlib.AsyncExitStack() as stack:
+                for _ in range(4):
+                    await stack.enter_async_context(connections.connection())
+        finally:
+            hand.execute(setting.format(name, False))
+
+    async with connections.connection():  # one that a slow request holds meanwhile
+        with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+            async with connections.connection() as conn:
+                await conn.execute("DELETE FROM jobs")
+
+    for _ in range(2):
+        async with contextlib.AsyncExitStack() as stack:
+            for _ in range(6):
+                conn = await stack.enter_async_context(connections.connection())
+                await conn.execute("DELETE FROM jobs")
+    await connections.close()
 
 
 async def test_a_database_that_is_away_is_found_again(
