@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, TypeGuard
 
 from pgq_core.domain.job import JSON, MAX_PRIORITY, MIN_PRIORITY
 from pgq_core.domain.payload import encode
-from pgq_core.errors import InvalidJob, InvalidPayload
+from pgq_core.errors import InvalidJob, InvalidPayload, JobNotFound
 
 MAX_NAME: Final = 200
 MAX_KEY: Final = 500
@@ -22,6 +22,7 @@ MAX_TIMEOUT: Final = timedelta(days=366)
 MAX_LEASE: Final = timedelta(days=366)
 MAX_CLAIM: Final = 10_000
 MAX_TRACE_CONTEXT: Final = 8 * 1024
+_ID_BITS = 63  # of a bigint, without its sign
 _SHOWN_BITS = 126  # numbers of up to 38 digits
 _LAST_YEAR = 9998  # one year below the end of what Python's datetime can show in any time zone
 
@@ -124,6 +125,15 @@ def checked_limit(limit: object) -> int:
     if not _is_integer(limit) or not 1 <= limit <= MAX_CLAIM:
         raise InvalidJob("limit", f"{_shown(limit)} is no integer between 1 and {MAX_CLAIM}")
     return limit
+
+
+def checked_id(job_id: object) -> int:
+    """A number that the database can look for. Raises JobNotFound for one that no job can have."""
+    if not _is_integer(job_id) or job_id.bit_length() > _SHOWN_BITS:
+        raise InvalidJob("id", f"{_shown(job_id)} is no id of a job")
+    if job_id.bit_length() > _ID_BITS:
+        raise JobNotFound(int(job_id))
+    return int(job_id)
 
 
 def checked_not_before(moment: object) -> datetime:

@@ -6,6 +6,7 @@ import time
 from datetime import datetime
 from typing import Final
 
+from pgq_core.domain.enqueue import checked_id
 from pgq_core.domain.job import JSON, Outcome
 from pgq_core.domain.payload import Unreadable
 from pgq_core.errors import JobFailed, JobNotFound, ResultNotReady
@@ -26,6 +27,7 @@ class Following:
         self._queries = queries
 
     def get(self, job_id: int) -> Flow[JobReport]:
+        job_id = checked_id(job_id)
         rows: list[FoundJobRow] = yield self._queries.find_job(job_id)
         if not rows:
             raise JobNotFound(job_id)
@@ -33,6 +35,7 @@ class Following:
 
     def result(self, job_id: int, timeout: float | None) -> Flow[JSON]:
         """Asks again after growing pauses until the job has ended."""
+        job_id = checked_id(job_id)
         give_up_at = None if timeout is None else time.monotonic() + timeout
         pause = FIRST_PAUSE
         while True:
@@ -47,6 +50,7 @@ class Following:
             pause = min(pause * 1.5, LONGEST_PAUSE)
 
     def cancel(self, job_id: int) -> Flow[CancelAnswer]:
+        job_id = checked_id(job_id)
         rows: list[CancelRow] = yield self._queries.cancel_jobs([job_id])
         if rows[0].answer in (CancelAnswer.CANCELLED, CancelAnswer.REQUESTED):
             return CancelAnswer(rows[0].answer)

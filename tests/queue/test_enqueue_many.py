@@ -174,7 +174,8 @@ def test_pairs_may_be_lists_and_named_tuples(queue: JobQueue, conn: Connection[D
         kind: str
         order: object
 
-    answers = queue.enqueue_many(iter([["t", 1], Pair("t", {"a": 2}), ("t", None)]))  # type: ignore[list-item]
+    items: list[Any] = [["t", 1], Pair("t", {"a": 2}), ("t", None)]
+    answers = queue.enqueue_many(iter(items))
 
     assert [queue.get(answer.id).data for answer in answers] == [1, {"a": 2}, {}]
     assert value(conn, "SELECT count(*) FROM jobs") == 3

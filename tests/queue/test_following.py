@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from decimal import Decimal
+from typing import Any
 
 import pytest
 from psycopg import Connection
@@ -14,6 +16,7 @@ from psycopg.rows import DictRow
 from pgq_core import (
     AsyncJobQueue,
     CancelAnswer,
+    InvalidJob,
     JobFailed,
     JobNotFound,
     JobQueue,
@@ -113,11 +116,38 @@ def test_a_dead_letter_and_its_replay_point_at_each_other(queue: JobQueue, conn:
 
 
 def test_an_id_that_never_was_is_an_error_everywhere(queue: JobQueue) -> None:
-    for job_id in (0, -1, 10**18):
+    for job_id in (0, -1, 10**18, 2**63 - 1, 2**63, -(2**63) - 1, 2**70):
         for verb in (queue.get, queue.cancel, queue.result):
             with pytest.raises(JobNotFound) as missing:
                 verb(job_id)
             assert missing.value.job_id == job_id
+
+
+@pytest.mark.parametrize(
+    "job_id", [1.5, 2.0, "1", b"1", True, None, [1], Decimal(1), pytest.param(10**5000, id="long")]
+)
+async def test_what_is_no_number_is_no_id(queue: JobQueue, async_queue: AsyncJobQueue, job_id: Any) -> None:
+    """The server would round it, or read the text, and answer another job."""
+    for _ in range(2):
+        queue.enqueue("t")
+
+    for verb in (queue.get, queue.cancel, queue.result):
+        with pytest.raises(InvalidJob) as refused:
+            verb(job_id)
+        assert refused.value.field == "id"
+    for ask in (async_queue.get, async_queue.cancel, async_queue.result):
+        with pytest.raises(InvalidJob):
+            await ask(job_id)
+
+
+def test_an_id_that_is_a_kind_of_number_is_answered_as_a_plain_one(queue: JobQueue) -> None:
+    class Id(int):
+        pass
+
+    job_id = Id(queue.enqueue("t").id)
+
+    assert type(queue.get(job_id).id) is int
+    assert queue.cancel(job_id) is CancelAnswer.CANCELLED
 
 
 def test_a_result_is_waited_for(dsn: str, queue: JobQueue) -> None:
