@@ -77,9 +77,13 @@ class TailBuffer:
         self.needle = text
         self.hits = self._count_hits(self._shown)
 
-    def next_hit(self, start: int, direction: int) -> int | None:
-        """The first hit from `start` on, in one direction and round the end."""
-        count = len(self._shown)
+    def hits_among(self, first: int) -> int:
+        """How many of the `first` shown records the search finds."""
+        return self.hits - self._count_hits(self._shown[first:])
+
+    def next_hit(self, start: int, direction: int, first: int) -> int | None:
+        """The first hit from `start` on, in one direction and round the end, among the `first` shown records."""
+        count = min(first, len(self._shown))
         if not self.needle or not count:
             return None
         needle = self.needle.casefold()

@@ -150,8 +150,17 @@ class LineView(ScrollView, Panel, can_focus=True):
         over = self.line_style(index)
         style = base + over if over else base
         left = self.columns_left_out
-        strip = self._line_strip(index).apply_style(style).crop_extend(left, left + width, style)
-        return strip.apply_offsets(left, index)
+        whole = self._line_strip(index).apply_style(style)
+        return self._cut_strip(whole, left, width, style).apply_offsets(left, index)
+
+    def _cut_strip(self, whole: Strip, left: int, width: int, style: Style) -> Strip:
+        """The part in the window; where more of the line is to the right of it, the last cell in sight says so."""
+        sign, seen = self.glyphs.ellipsis, self.scrollable_content_region.width
+        room = seen - cell_len(sign)
+        if whole.cell_length <= left + seen or room < 1:
+            return whole.crop_extend(left, left + width, style)
+        more = Strip([Segment(sign, style + self.palette.style(Token.DIM))], cell_len(sign))
+        return Strip.join([whole.crop_extend(left, left + room, style), more]).crop_extend(0, width, style)
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         """The text between two points the mouse chose."""

@@ -12,10 +12,10 @@ from textual.events import Click, Resize
 from textual.message import Message
 
 from pgq_tui.view_model.figures import plural
-from pgq_tui.view_model.palette import Token
-from pgq_tui.view_model.safe_text import one_line
+from pgq_tui.view_model.found_marks import mark_found
 from pgq_tui.view_model.tail_buffer import TailBuffer
 from pgq_tui.view_model.tail_record import LONGEST_LINE, RuleRecord, TailOptions, TailRecord
+from pgq_tui.view_model.tail_title import tail_state, tail_title
 from pgq_tui.widgets.line_view import LineView
 
 KEPT_RECORDS = 50_000
@@ -196,12 +196,12 @@ class TailView(LineView):
         self._show_state()
 
     def find(self, text: str) -> int:
-        """Highlight a text without hiding the rest, go to the nearest hit above the end, and count the hits."""
+        """Highlight a text without hiding the rest, go to the nearest hit above the end, and count those seen."""
         self._buffer.set_needle(text)
         self._go_to_hit(self._place(), -1)
         self._show_state()
         self.refresh()
-        return self.hits
+        return self._buffer.hits_among(self._seen)
 
     def action_find(self, direction: int) -> None:
         """Go to the next hit below (1) or above (-1), round the end."""
@@ -290,7 +290,7 @@ class TailView(LineView):
         text = self._buffer[index].render(self.size.width, self._options)
         self._widest = max(self._widest, min(text.cell_len, LONGEST_LINE))
         if self._buffer.needle:
-            self._mark_hits(text)
+            mark_found(text, self._buffer.needle, self.get_component_rich_style("tail-view--match"))
         return text
 
     def line_key(self, index: int) -> Hashable:
@@ -307,12 +307,17 @@ class TailView(LineView):
         if self.is_attached:
             self.set_options(self._options)
 
+    @property
+    def _seen(self) -> int:
+        """How many lines there were when the tail was paused; what came later is counted, and not looked through."""
+        return max(len(self._buffer) - self._unseen, 0)
+
     def _place(self) -> int:
         """The line a search starts from."""
-        return len(self._buffer) - 1 if self._cursor is None else self._cursor
+        return self._seen - 1 if self._cursor is None else self._cursor
 
     def _go_to_hit(self, start: int, direction: int) -> None:
-        found = self._buffer.next_hit(start, direction)
+        found = self._buffer.next_hit(start, direction, self._seen)
         if found is not None:
             self._set_follow(follow=False)
             self._put_cursor(found)
@@ -347,6 +352,9 @@ class TailView(LineView):
 
     def _put_cursor(self, index: int) -> None:
         self._cursor = index
+        if index >= self._seen:
+            self._unseen = len(self._buffer) - 1 - index
+            self._tell()
         top = self.scroll_offset.y
         if index < top:
             self.scroll_row(index)
@@ -371,30 +379,15 @@ class TailView(LineView):
         self._show_state()
         self.post_message(self.FollowChanged(self, follow=self._follow, unseen=self._unseen))
 
-    def _mark_hits(self, text: Text) -> None:
-        """Mark the search in what is drawn."""
-        match = self.get_component_rich_style("tail-view--match")
-        needle, plain = self._buffer.needle.casefold(), text.plain.casefold()
-        if len(plain) != len(text.plain):
-            return  # Folding changed the length, so that places in one are no places in the other.
-        at = plain.find(needle)
-        while at != -1:
-            text.stylize(match, at, at + len(needle))
-            at = plain.find(needle, at + len(needle))
-
     def _show_state(self) -> None:
         """Title, filters and whether the tail runs, in the upper line."""
-        palette, glyphs = self.palette, self.glyphs
-        left = Text().append(one_line(self._title, 40, glyphs=glyphs), palette.style(Token.TEXT))
-        for sign, words in (("&", self._buffer.filter), ("/", self._buffer.needle)):
-            if words:
-                left.append(f" {sign} {one_line(words, 30, glyphs=glyphs)}", palette.style(Token.ACCENT))
-        if self._buffer.needle:
-            left.append(f" ({plural(self.hits, 'hit')})", palette.style(Token.DIM))
-        if self._follow:
-            self.set_title(left, Text().append(f"{glyphs.down} follow", palette.style(Token.OK)))
-            return
-        state = Text().append(f"{glyphs.icons['paused']} paused", palette.style(Token.RETRY))
-        if self._unseen:
-            state.append(f" {glyphs.separator} +{self._unseen:,} new", palette.style(Token.TEXT))
-        self.set_title(left, state.append(" G end", palette.style(Token.DIM)))
+        palette, glyphs, buffer = self.palette, self.glyphs, self._buffer
+        left = tail_title(
+            self._title,
+            filter_words=buffer.filter,
+            needle=buffer.needle,
+            hits=buffer.hits_among(self._seen),
+            palette=palette,
+            glyphs=glyphs,
+        )
+        self.set_title(left, tail_state(follow=self._follow, unseen=self._unseen, palette=palette, glyphs=glyphs))
