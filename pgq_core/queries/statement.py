@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor
-from psycopg.rows import class_row, no_result, scalar_row
+from psycopg.rows import class_row, no_result, scalar_row, tuple_row
 
 from pgq_core.sql import composed_query
 
@@ -20,6 +20,8 @@ class Statement(Generic[T]):
     """`queries/<name>.sql`, bound to a schema and parameters. Rows come back as `row` objects, by column name.
 
     The same statement runs on an asynchronous or on a plain connection, so that both faces of the queue share it.
+    Always with a cursor of the driver's plain kind: a caller's connection may make others, which write parameters
+    another way.
     Errors of the driver pass through untranslated.
     """
 
@@ -36,39 +38,39 @@ class Statement(Generic[T]):
         return self.row is not None and issubclass(self.row, tuple)
 
     async def fetch_all(self, conn: AsyncConnection[Any]) -> list[T]:
-        async with conn.cursor(row_factory=self._factory(), binary=self.binary) as cursor:
-            await cursor.execute(self.text, self.params, prepare=self.prepare)
+        async with AsyncCursor(conn, row_factory=self._factory()) as cursor:
+            await cursor.execute(self.text, self.params, prepare=self.prepare, binary=self.binary)
             return await cursor.fetchall()
 
     async def fetch_one(self, conn: AsyncConnection[Any]) -> T | None:
-        async with conn.cursor(row_factory=self._factory(), binary=self.binary) as cursor:
-            await cursor.execute(self.text, self.params, prepare=self.prepare)
+        async with AsyncCursor(conn, row_factory=self._factory()) as cursor:
+            await cursor.execute(self.text, self.params, prepare=self.prepare, binary=self.binary)
             return await cursor.fetchone()
 
     async def start(self, conn: AsyncConnection[Any]) -> AsyncCursor[T]:
         """Inside `conn.pipeline()`: sends the statement and does not wait for its rows."""
-        cursor = conn.cursor(row_factory=self._factory(), binary=self.binary)
-        await cursor.execute(self.text, self.params, prepare=self.prepare)
+        cursor = AsyncCursor(conn, row_factory=self._factory())
+        await cursor.execute(self.text, self.params, prepare=self.prepare, binary=self.binary)
         return cursor
 
     async def execute(self, conn: AsyncConnection[Any]) -> int:
         """Runs the statement for its effect; returns the number of rows it touched."""
-        async with conn.cursor() as cursor:
+        async with AsyncCursor(conn, row_factory=tuple_row) as cursor:
             await cursor.execute(self.text, self.params, prepare=self.prepare)
             return cursor.rowcount
 
     def fetch_all_sync(self, conn: Connection[Any]) -> list[T]:
-        with conn.cursor(row_factory=self._factory(), binary=self.binary) as cursor:
-            cursor.execute(self.text, self.params, prepare=self.prepare)
+        with Cursor(conn, row_factory=self._factory()) as cursor:
+            cursor.execute(self.text, self.params, prepare=self.prepare, binary=self.binary)
             return cursor.fetchall()
 
     def fetch_one_sync(self, conn: Connection[Any]) -> T | None:
-        with conn.cursor(row_factory=self._factory(), binary=self.binary) as cursor:
-            cursor.execute(self.text, self.params, prepare=self.prepare)
+        with Cursor(conn, row_factory=self._factory()) as cursor:
+            cursor.execute(self.text, self.params, prepare=self.prepare, binary=self.binary)
             return cursor.fetchone()
 
     def execute_sync(self, conn: Connection[Any]) -> int:
-        with conn.cursor() as cursor:
+        with Cursor(conn, row_factory=tuple_row) as cursor:
             cursor.execute(self.text, self.params, prepare=self.prepare)
             return cursor.rowcount
 
@@ -76,14 +78,14 @@ class Statement(Generic[T]):
         if self.row is None or self.row in _SCALARS:
             return scalar_row
         if issubclass(self.row, tuple):
-            return _tuple_row(self.row)
+            return _named_rows(self.row)
         return class_row(self.row)
 
 
 _SCALARS = frozenset((int, str, bool, float))
 
 
-def _tuple_row(row: Any) -> Any:  # noqa: ANN401  # a NamedTuple class has no type of its own
+def _named_rows(row: Any) -> Any:  # noqa: ANN401  # a NamedTuple class has no type of its own
     """Rows of a NamedTuple: still by column name, but looked up once per answer instead of once per row."""
 
     fields = list(row._fields)

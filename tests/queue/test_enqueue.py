@@ -9,12 +9,21 @@ from typing import Any, Literal
 
 import psycopg
 import pytest
-from psycopg import AsyncConnection, Connection
-from psycopg.rows import DictRow
+from psycopg import (
+    AsyncClientCursor,
+    AsyncConnection,
+    AsyncCursor,
+    AsyncRawCursor,
+    ClientCursor,
+    Connection,
+    Cursor,
+    RawCursor,
+)
+from psycopg.rows import DictRow, args_row, dict_row
 from psycopg.sql import SQL, Identifier
 from pydantic import BaseModel
 
-from pgq_core import AsyncJobQueue, InvalidJob, InvalidPayload, JobQueue, MalformedData, Registry
+from pgq_core import AsyncJobQueue, InvalidJob, InvalidPayload, JobQueue, JobRequest, MalformedData, Registry
 from pgq_core.errors import DatabaseUnavailable, MissingRights, QueueClosed, SchemaMissing, SchemaTooNew
 from pgq_core.migrate import run_migrations
 from tests.queue.rows import row, value
@@ -203,6 +212,53 @@ async def test_an_asynchronous_enqueue_joins_the_caller_s_transaction(dsn: str, 
         await own.rollback()
 
     assert value(conn, "SELECT count(*) FROM jobs") == 2
+
+
+@pytest.mark.parametrize("row_factory", [dict_row, args_row(print)])
+@pytest.mark.parametrize("cursor_factory", [Cursor, ClientCursor, RawCursor])
+def test_a_caller_s_connection_may_make_any_cursors_and_rows(
+    dsn: str, queue: JobQueue, cursor_factory: type[Cursor[Any]], row_factory: Any
+) -> None:
+    with psycopg.connect(dsn, cursor_factory=cursor_factory, row_factory=row_factory) as own:
+        plain = queue.enqueue("t", {"a": "%s $1"}, conn=own)
+        keyed = queue.enqueue("t", 2, idempotency_key="k", conn=own)
+        batch = queue.enqueue_many([("t", 3), ("t", 4)], conn=own)
+        again = queue.enqueue_many([JobRequest("t", 2, idempotency_key="k"), ("t", 5)], conn=own)
+        assert queue.get(plain.id, conn=own).data == {"a": "%s $1"}
+    (job,) = queue.claim()
+    with psycopg.connect(dsn, cursor_factory=cursor_factory, row_factory=row_factory) as own:
+        queue.complete(job, {"sum": 1}, conn=own)
+
+    assert again[0].id == keyed.id
+    assert queue.result(plain.id) == {"sum": 1}
+    assert [queue.get(answer.id).data for answer in [*batch, again[1]]] == [3, 4, 5]
+
+
+@pytest.mark.parametrize("cursor_factory", [AsyncClientCursor, AsyncRawCursor])
+async def test_an_asynchronous_connection_may_make_any_cursors_too(
+    dsn: str, async_queue: AsyncJobQueue, cursor_factory: type[AsyncCursor[Any]]
+) -> None:
+    async with await AsyncConnection.connect(dsn, cursor_factory=cursor_factory, row_factory=args_row(print)) as own:
+        plain = await async_queue.enqueue("t", {"a": "%s $1"}, conn=own)
+        keyed = await async_queue.enqueue("t", 2, idempotency_key="k", conn=own)
+        batch = await async_queue.enqueue_many([("t", 3), JobRequest("t", 2, idempotency_key="k")], conn=own)
+
+    assert (await async_queue.get(plain.id)).data == {"a": "%s $1"}
+    assert batch[1].id == keyed.id
+
+
+@pytest.mark.parametrize("key", [None, "k"])
+async def test_a_caller_s_closed_connection_is_the_driver_s_error(
+    dsn: str, queue: JobQueue, async_queue: AsyncJobQueue, key: str | None
+) -> None:
+    with psycopg.connect(dsn) as own:
+        pass
+    with pytest.raises(psycopg.OperationalError, match="closed"):
+        queue.enqueue("t", idempotency_key=key, conn=own)
+    async with await AsyncConnection.connect(dsn) as other:
+        pass
+    with pytest.raises(psycopg.OperationalError, match="closed"):
+        await async_queue.enqueue("t", idempotency_key=key, conn=other)
 
 
 async def test_a_connection_of_the_other_kind_is_refused(dsn: str, queue: JobQueue, async_queue: AsyncJobQueue) -> None:
