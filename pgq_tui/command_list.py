@@ -46,6 +46,11 @@ class Command:
     value: int = 0
     words: tuple[str, ...] = ()
     argument: str = ""
+    by_screen: tuple[tuple[str, str], ...] = ()
+    """Screens on which it does something of its own, and the description of that."""
+
+    def describe(self, screen: str) -> str:
+        return dict(self.by_screen).get(screen, self.description)
 
     def is_on(self, screen: str) -> bool:
         return not self.screens or screen in self.screens
@@ -68,6 +73,7 @@ def _command(
     value: int = 0,
     words: str = "",
     argument: str = "",
+    by_screen: tuple[tuple[str, str], ...] = (),
 ) -> Command:
     """A command in its short form: lists are words in a string, the action is named like the command."""
     names = tuple(keys.split())
@@ -84,27 +90,38 @@ def _command(
         value,
         tuple(words.split()),
         argument,
+        by_screen,
     )
 
 
-def act(command_id: str, keys: str, label: str, description: str, **more: str | int) -> Command:
+def act(
+    command_id: str, keys: str, label: str, description: str, **more: str | int | tuple[tuple[str, str], ...]
+) -> Command:
     """A command that changes the system: gone in a read-only console, off while the database is away."""
     return _command("ACT", command_id, keys, label, description, **more)  # type: ignore[arg-type]  # by name
 
 
-def select(command_id: str, keys: str, label: str, description: str, **more: str | int) -> Command:
+def select(
+    command_id: str, keys: str, label: str, description: str, **more: str | int | tuple[tuple[str, str], ...]
+) -> Command:
     return _command("SELECT", command_id, keys, label, description, **more)  # type: ignore[arg-type]  # by name
 
 
-def view(command_id: str, keys: str, label: str, description: str, **more: str | int) -> Command:
+def view(
+    command_id: str, keys: str, label: str, description: str, **more: str | int | tuple[tuple[str, str], ...]
+) -> Command:
     return _command("VIEW", command_id, keys, label, description, **more)  # type: ignore[arg-type]  # by name
 
 
-def go(command_id: str, keys: str, label: str, description: str, **more: str | int) -> Command:
+def go(
+    command_id: str, keys: str, label: str, description: str, **more: str | int | tuple[tuple[str, str], ...]
+) -> Command:
     return _command("GO", command_id, keys, label, description, **more)  # type: ignore[arg-type]  # by name
 
 
-def app(command_id: str, keys: str, label: str, description: str, **more: str | int) -> Command:
+def app(
+    command_id: str, keys: str, label: str, description: str, **more: str | int | tuple[tuple[str, str], ...]
+) -> Command:
     return _command("APP", command_id, keys, label, description, **more)  # type: ignore[arg-type]  # by name
 
 
@@ -139,8 +156,14 @@ COMMANDS: tuple[Command, ...] = (
     select("mark_all", "A", "mark all", "Mark all that match the filter, on the server too", on="dead", value=39),
     select("clear_marks", "u ctrl+backslash", "unmark", "Clear all marks", on="dead", value=25),
 
-    view("filter", "slash", "filter", "Narrow the list: queue:a type:b state:c and words; on 2 and 6 by words alone",
-         on="queues jobs runs dead workers", shown="/", value=70, words="filter", argument="WORDS"),
+    view("filter", "slash", "filter", "Narrow the list by words, and by fields such as queue:a",
+         on="queues jobs runs dead workers", shown="/", value=70, words="filter", argument="WORDS", by_screen=(
+             ("queues", "Narrow the list by words: name, paused, idle, trouble"),
+             ("jobs", "Narrow the list: queue:a type:b state:c"),
+             ("runs", "Narrow the list: queue:a type:b state:c worker:d job:1 words"),
+             ("dead", "Narrow the list: queue:a type:b reason:c fp:d is:any words"),
+             ("workers", "Narrow the list by words: pool, host, queue, id, state"),
+         )),
     view("find_queue", "slash", "find queue", "Go to the queues that a word is about", on="dash", shown="/", value=70),
     view("sort", "greater_than_sign", "sort", "Sort the queues by the next column", on="dash queues", action="sort(1)",
          shown=">", value=28),

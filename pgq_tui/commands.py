@@ -24,7 +24,12 @@ def bindings(screen: str = "") -> list[Binding]:
     """Key bindings of one screen, or those of the app; each has the id by which it can be remapped."""
     return [
         Binding(
-            ",".join(one.keys), one.action, one.label or one.description, id=one.id, show=False, tooltip=one.description
+            ",".join(one.keys),
+            one.action,
+            one.label or one.description,
+            id=one.id,
+            show=False,
+            tooltip=one.describe(screen),
         )
         for one in COMMANDS
         if one.keys and (screen in one.screens if screen else not one.screens)
@@ -49,7 +54,7 @@ def help_rows(screen: str, usable: Iterable[str]) -> list[HelpRow]:
             group,
             one.shown or f":{one.words[0]}",
             one.title,
-            f"{one.description}{'' if one.id in allowed else ' (not now)'}",
+            f"{one.describe(screen)}{'' if one.id in allowed else ' (not now)'}",
             one.action if one.id in allowed else "",
         )
         for group in GROUPS

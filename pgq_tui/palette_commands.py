@@ -43,7 +43,7 @@ class ConsoleCommands(Provider):
         for one in commands_on(screen.ID):
             if one.id in usable and one.id != "palette":
                 keys = f"  {one.shown}" if one.shown else f"  :{one.words[0]}" if one.words else ""
-                yield f"{one.title}{keys}", one.description, self._runner(screen, one.action)
+                yield f"{one.title}{keys}", one.describe(screen.ID), self._runner(screen, one.action)
         yield from self._places(screen)
 
     def _places(self, screen: ConsoleScreen) -> Iterator[Entry]:

@@ -25,7 +25,7 @@ class HelpOverlay(Dialog[str | None]):
 
     DEFAULT_CSS = """
     HelpOverlay {
-        & DialogBox { width: 96; height: 90%; max-height: 90%; }
+        & DialogBox { width: 124; height: 90%; max-height: 90%; }
         & Input { width: 100%; margin-bottom: 1; background: $background; }
         & OptionList {
             width: 100%;

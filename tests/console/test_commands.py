@@ -8,6 +8,7 @@ import pytest
 from textual import events
 from textual.binding import Binding
 from textual.command import CommandInput
+from textual.widgets import OptionList
 
 from pgq_tui.app import SCREEN_TYPES, PgqApp
 from pgq_tui.command_line import CommandLineError, parse_command
@@ -15,6 +16,7 @@ from pgq_tui.command_list import COMMANDS, GROUPS, SCREENS
 from pgq_tui.commands import bindings, commands_on, find_by_word, help_rows, key_hints
 from pgq_tui.palette_commands import ConsoleCommands
 from pgq_tui.screens.prompt import PromptInput
+from pgq_tui.view_model.list_filter import DEAD_FIELDS, JOB_FIELDS, RUN_FIELDS
 from pgq_tui.widgets.help_overlay import HelpOverlay
 from tests.console.stage import FakeBackend, console, screen_text, settle, shows
 from tests.console.terminal import ROOT
@@ -266,3 +268,30 @@ def test_the_documentation_lists_every_command_with_its_key_and_words() -> None:
         assert line is not None, f"{one.id} is not in docs/console.md"
         assert not one.keys or f"| `{one.shown}` |" in line
         assert all(f"`:{word}" in line for word in one.words)
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+@pytest.mark.parametrize("screen", SCREEN_IDS)
+async def test_help_is_not_cut_where_there_is_room(screen: str, read_only: bool) -> None:
+    app = console(FakeBackend(read_only=read_only))
+
+    async with app.run_test(size=(160, 45)) as pilot:
+        await pilot.press(str(SCREEN_IDS.index(screen) + 1), "question_mark")
+        await settle(pilot, until=lambda: isinstance(app.screen, HelpOverlay))
+        answers = app.screen.query_one(OptionList)
+        await settle(pilot, until=lambda: answers.scrollable_content_region.width > 0)
+        room = answers.scrollable_content_region.width
+
+        assert [
+            str(one.prompt) for one in answers.options if "…" in str(one.prompt) or len(str(one.prompt)) > room
+        ] == []
+
+
+@pytest.mark.parametrize(
+    ("screen", "fields"),
+    [("queues", ()), ("workers", ()), ("jobs", JOB_FIELDS), ("runs", RUN_FIELDS), ("dead", DEAD_FIELDS)],
+)
+def test_help_names_the_fields_that_narrow_the_list_of_its_screen(screen: str, fields: tuple[str, ...]) -> None:
+    words = next(row.description for row in help_rows(screen, ["filter"]) if row.label == "filter").split()
+
+    assert tuple(word.partition(":")[0] for word in words[3:] if ":" in word.rstrip(":")) == fields
