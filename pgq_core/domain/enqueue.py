@@ -19,11 +19,13 @@ MAX_MAX_ATTEMPTS: Final = 1_000_000
 MAX_DELAY: Final = timedelta(days=36_525)
 """A hundred years."""
 MAX_TIMEOUT: Final = timedelta(days=366)
+MAX_WAIT: Final = timedelta(days=36_525)
 MAX_LEASE: Final = timedelta(days=366)
 MAX_CLAIM: Final = 10_000
 MAX_TRACE_CONTEXT: Final = 8 * 1024
 _ID_BITS = 63  # of a bigint, without its sign
 _SHOWN_BITS = 126  # numbers of up to 38 digits
+_EARLIEST = datetime(1, 1, 2, tzinfo=UTC)  # as the table has it: shown as a time everywhere on earth
 _LAST_YEAR = 9998  # one year below the end of what Python's datetime can show in any time zone
 
 
@@ -90,7 +92,7 @@ def checked_key(key: object) -> str:
         raise InvalidJob("idempotency_key", f"{len(key)} characters are more than {MAX_KEY}")
     if any(sign == "\x00" or "\ud800" <= sign <= "\udfff" for sign in key):
         raise InvalidJob("idempotency_key", "it contains NUL or a lone surrogate")
-    return key
+    return str.__str__(key)  # plain
 
 
 def checked_priority(priority: object) -> int:
@@ -114,6 +116,11 @@ def checked_timeout(timeout: object) -> timedelta:
     return _span("timeout", timeout, MAX_TIMEOUT)
 
 
+def checked_wait(timeout: object) -> timedelta:
+    """How long to wait for a result; zero looks once."""
+    return _span("timeout", timeout, MAX_WAIT)
+
+
 def checked_lease(lease: object) -> timedelta:
     span = _span("lease", lease, MAX_LEASE)
     if not span:
@@ -124,7 +131,7 @@ def checked_lease(lease: object) -> timedelta:
 def checked_limit(limit: object) -> int:
     if not _is_integer(limit) or not 1 <= limit <= MAX_CLAIM:
         raise InvalidJob("limit", f"{_shown(limit)} is no integer between 1 and {MAX_CLAIM}")
-    return limit
+    return int(limit)
 
 
 def checked_id(job_id: object) -> int:
@@ -145,10 +152,12 @@ def checked_not_before(moment: object) -> datetime:
     try:
         in_utc = datetime.combine(moment.date(), moment.time(), moment.tzinfo).astimezone(UTC)  # plain
     except OverflowError:
+        if moment.year == 1:
+            return _EARLIEST
         raise InvalidJob("not_before", "it lies outside the years 1 to 9998") from None
     if in_utc.year > _LAST_YEAR:
         raise InvalidJob("not_before", "it lies outside the years 1 to 9998")
-    return in_utc
+    return max(in_utc, _EARLIEST)
 
 
 def checked_trace_context(context: JSON) -> str:

@@ -6,7 +6,7 @@ import time
 from datetime import datetime
 from typing import Final
 
-from pgq_core.domain.enqueue import checked_id
+from pgq_core.domain.enqueue import checked_id, checked_wait
 from pgq_core.domain.job import JSON, Outcome
 from pgq_core.domain.payload import Unreadable
 from pgq_core.errors import JobFailed, JobNotFound, ResultNotReady
@@ -36,7 +36,8 @@ class Following:
     def result(self, job_id: int, timeout: float | None) -> Flow[JSON]:
         """Asks again after growing pauses until the job has ended."""
         job_id = checked_id(job_id)
-        give_up_at = None if timeout is None else time.monotonic() + timeout
+        seconds = None if timeout is None else checked_wait(timeout).total_seconds()
+        give_up_at = None if seconds is None else time.monotonic() + seconds
         pause = FIRST_PAUSE
         while True:
             rows: list[JobEndRow] = yield self._queries.find_job_end(job_id)
@@ -44,7 +45,7 @@ class Following:
                 return _result(job_id, rows[0])
             if give_up_at is not None and (left := give_up_at - time.monotonic()) < pause:
                 if left <= 0:
-                    raise ResultNotReady(job_id, timeout or 0.0)
+                    raise ResultNotReady(job_id, seconds or 0.0)
                 pause = left
             yield Pause(pause)
             pause = min(pause * 1.5, LONGEST_PAUSE)

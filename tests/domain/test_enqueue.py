@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
+from enum import IntEnum, StrEnum
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from pgq_core.domain.enqueue import (
     MAX_KEY,
     checked_delay,
+    checked_id,
     checked_key,
     checked_lease,
     checked_limit,
@@ -21,6 +24,7 @@ from pgq_core.domain.enqueue import (
     checked_start,
     checked_timeout,
     checked_trace_context,
+    checked_wait,
 )
 from pgq_core.errors import InvalidJob
 
@@ -54,6 +58,8 @@ REFUSED: list[tuple[Callable[[Any], Any], str, list[Any]]] = [
         [-1, -0.001, float("nan"), float("inf"), 1e18, "5", True, timedelta(days=-1), timedelta.max, 10**400],
     ),
     (checked_timeout, "timeout", [-1, float("inf"), timedelta(days=367), "30"]),
+    (checked_wait, "timeout", [-1, float("nan"), float("inf"), 1e18, timedelta(days=-1), "5", True, None]),
+    (checked_id, "id", [1.0, "1", True, None, float("nan"), 10**5000]),
     (checked_lease, "lease", [0, -1, timedelta(0), None]),
     (checked_limit, "limit", [0, -1, 10_001, 1.5, None]),
     (checked_key, "idempotency_key", ["", "x" * (MAX_KEY + 1), "a\x00", "\udfff", 5, b"k"]),
@@ -64,7 +70,6 @@ REFUSED: list[tuple[Callable[[Any], Any], str, list[Any]]] = [
             datetime(2030, 1, 1),  # noqa: DTZ001 - that is the fault
             datetime.max.replace(tzinfo=UTC),
             datetime.max.replace(tzinfo=timezone(-timedelta(hours=1))),
-            datetime.min.replace(tzinfo=timezone(timedelta(hours=1))),
             "2024-02-30",
             "infinity",
             1e9,
@@ -94,6 +99,78 @@ def test_values_at_the_edges_are_kept() -> None:
     assert checked_delay(0.5) == timedelta(milliseconds=500)
     assert checked_timeout(0) == timedelta(0)
     assert checked_key("😀" * MAX_KEY) == "😀" * MAX_KEY
+
+
+class Name(StrEnum):
+    ONE = "only of an enum"
+
+
+class Number(IntEnum):
+    TWO = 2
+
+
+class Text(str):
+    """Not even shown as the text it is."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "something else"
+
+
+class Span(timedelta):
+    pass
+
+
+class Moment(datetime):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("check", "given", "plain"),
+    [
+        (partial(checked_name, "queue"), Name.ONE, "only of an enum"),
+        (partial(checked_name, "type"), Text("only of a text"), "only of a text"),
+        (checked_key, Name.ONE, "only of an enum"),
+        (checked_key, Text("key"), "key"),
+        (checked_priority, Number.TWO, 2),
+        (checked_max_attempts, Number.TWO, 2),
+        (checked_limit, Number.TWO, 2),
+        (checked_id, Number.TWO, 2),
+        (checked_delay, Number.TWO, timedelta(seconds=2)),
+        (checked_delay, Span(days=2, seconds=3, microseconds=4), timedelta(days=2, seconds=3, microseconds=4)),
+        (checked_timeout, Span(seconds=3), timedelta(seconds=3)),
+        (checked_wait, Span(seconds=3), timedelta(seconds=3)),
+        (checked_not_before, Moment(2100, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)),
+        (
+            checked_not_before,
+            Moment(1970, 1, 1, tzinfo=timezone(timedelta(hours=1))),
+            datetime(1969, 12, 31, 23, tzinfo=UTC),
+        ),
+        (checked_trace_context, {Name.ONE: Number.TWO}, '{"only of an enum":2}'),
+        (checked_trace_context, Name.ONE, '"only of an enum"'),
+    ],
+)
+def test_a_value_of_a_derived_type_becomes_a_plain_one(check: Callable[[Any], Any], given: Any, plain: Any) -> None:
+    """The short way over the wire knows the plain types alone, and the same value is plain wherever it is shown."""
+    checked = check(given)
+
+    assert checked == plain
+    assert type(checked) is type(plain)
+    assert type(check(plain)) is type(plain)  # not what a cache has of the other one
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        datetime.min.replace(tzinfo=UTC),
+        datetime.min.replace(tzinfo=timezone(timedelta(hours=14))),
+        datetime.min.replace(tzinfo=timezone(-timedelta(hours=14))),
+        datetime(1, 1, 1, 23, 59, 59, tzinfo=UTC),
+    ],
+)
+def test_a_time_before_all_that_the_table_takes_is_its_earliest(moment: datetime) -> None:
+    assert checked_not_before(moment) == datetime(1, 1, 2, tzinfo=UTC)
 
 
 def test_a_time_is_kept_in_utc() -> None:

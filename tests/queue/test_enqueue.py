@@ -26,7 +26,7 @@ from pydantic import BaseModel
 from pgq_core import AsyncJobQueue, InvalidJob, InvalidPayload, JobQueue, JobRequest, MalformedData, Registry
 from pgq_core.errors import DatabaseUnavailable, MissingRights, QueueClosed, SchemaMissing, SchemaTooNew
 from pgq_core.migrate import run_migrations
-from tests.queue.rows import row, value
+from tests.queue.rows import row, rows, value
 from tests.schema.roles import dsn_of, new_role
 
 JOBS = "SELECT * FROM jobs ORDER BY id"
@@ -77,6 +77,22 @@ def test_all_options_reach_the_row(queue: JobQueue, conn: Connection[DictRow]) -
 
 
 @pytest.mark.parametrize("key", [None, "k"])
+def test_the_earliest_time_of_python_means_at_once_too(
+    queue: JobQueue, conn: Connection[DictRow], key: str | None
+) -> None:
+    """The table begins a day later, so that every time in it can be shown in any time zone."""
+    moment = datetime.min.replace(tzinfo=UTC)
+
+    queue.enqueue("t", not_before=moment, idempotency_key=key)
+    queue.enqueue_many([JobRequest("t", not_before=moment)])
+
+    assert rows(conn, "SELECT DISTINCT not_before, status FROM jobs") == [
+        {"not_before": datetime(1, 1, 2, tzinfo=UTC), "status": "pending"}
+    ]
+    assert len(queue.claim(limit=5)) == 2
+
+
+@pytest.mark.parametrize("key", [None, "k"])
 def test_a_time_in_the_past_means_at_once(queue: JobQueue, conn: Connection[DictRow], key: str | None) -> None:
     moment = datetime(1971, 1, 1, tzinfo=UTC)
 
@@ -96,6 +112,8 @@ REFUSED: list[tuple[type[Exception], dict[str, Any]]] = [
     (InvalidJob, {"job_type": ""}),
     (InvalidJob, {"job_type": None}),
     (InvalidJob, {"job_type": "a\nb"}),
+    (InvalidJob, {"job_type": [1]}),
+    (InvalidJob, {"job_type": {}}),
     (InvalidJob, {"delay": -1}),
     (InvalidJob, {"delay": 1e18}),
     (InvalidJob, {"not_before": datetime(2030, 1, 1)}),  # noqa: DTZ001 - that is the fault

@@ -163,6 +163,30 @@ def test_a_result_is_waited_for(dsn: str, queue: JobQueue) -> None:
     assert isinstance(early.value, TimeoutError)
 
 
+@pytest.mark.parametrize("timeout", [float("nan"), float("inf"), -1, -0.001, 1e18, "5", True, timedelta(days=-1)])
+async def test_a_wait_that_is_no_span_is_refused(queue: JobQueue, async_queue: AsyncJobQueue, timeout: Any) -> None:
+    """With NaN it never ended."""
+    job = queue.enqueue("t")
+
+    with pytest.raises(InvalidJob) as refused:
+        queue.result(job.id, timeout)
+    assert refused.value.field == "timeout"
+    with pytest.raises(InvalidJob):
+        await asyncio.wait_for(async_queue.result(job.id, timeout), 20)
+
+
+@pytest.mark.parametrize("timeout", [0, 0.0, timedelta(0), 0.01])
+def test_a_short_wait_looks_and_ends(queue: JobQueue, timeout: Any) -> None:
+    job = queue.enqueue("t")
+    with pytest.raises(ResultNotReady):
+        queue.result(job.id, timeout)
+
+    queue.complete(queue.claim()[0], 5)
+
+    assert queue.result(job.id, timeout) == 5
+    assert queue.result(job.id, None) == 5
+
+
 @pytest.mark.parametrize("state", [JobState.DEAD, JobState.CANCELLED, JobState.DISCARDED, JobState.DELETED])
 def test_waiting_for_a_result_that_will_not_come_ends(
     queue: JobQueue, conn: Connection[DictRow], state: JobState

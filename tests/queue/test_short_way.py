@@ -7,6 +7,8 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from enum import IntEnum, StrEnum
+from operator import itemgetter
 from textwrap import dedent
 from typing import Any
 
@@ -15,7 +17,7 @@ from psycopg import Connection
 from psycopg.errors import CheckViolation
 from psycopg.rows import DictRow
 
-from pgq_core import AsyncJobQueue, InvalidJob, JobQueue, JobRequest
+from pgq_core import AsyncJobQueue, InvalidJob, JobQueue, JobRequest, Registry
 from tests.queue.rows import rows, value
 from tests.support.waiting import eventually
 
@@ -123,6 +125,59 @@ def test_a_batch_of_several_types_and_one_of_several_settings_answer_in_order(
     assert [stored[answer.id]["payload"]["data"] for answer in answers] == list(range(6))
     assert [stored[answer.id]["job_type"] for answer in answers] == ["t", "u", "v", "t", "t", "t"]
     assert [stored[answer.id]["priority"] for answer in answers] == [0, 0, 0, 1, 0, 1]
+
+
+class Box(StrEnum):
+    LETTERS = "letters of an enum"
+    KEY = "key of an enum"
+    TYPE = "type of an enum"
+
+
+class Level(IntEnum):
+    FOUR = 4
+
+
+class Span(timedelta):
+    pass
+
+
+class Moment(datetime):
+    pass
+
+
+async def test_values_of_derived_types_are_stored_as_plain_ones_are(
+    queue: JobQueue, async_queue: AsyncJobQueue, registry: Registry, conn: Connection[DictRow]
+) -> None:
+    """And leave no cache behind in which a plain name finds the other one."""
+    options: dict[str, Any] = {
+        "queue": Box.LETTERS,
+        "priority": Level.FOUR,
+        "max_attempts": Level.FOUR,
+        "timeout": Span(seconds=5),
+        "trace_context": Box.KEY,
+    }
+    handler = registry.handler("handled", queue=Box.LETTERS, max_attempts=Level.FOUR, timeout=Span(seconds=5))(
+        lambda data: None
+    )
+
+    queue.enqueue(Box.TYPE, delay=Span(0), **options)
+    queue.enqueue(Box.TYPE, not_before=Moment(2000, 1, 1, tzinfo=UTC), idempotency_key=Box.KEY, **options)
+    again = queue.enqueue(str(Box.TYPE), idempotency_key=str(Box.KEY), queue=str(Box.LETTERS))
+    await async_queue.enqueue(Box.TYPE, delay=Span(0), **options)
+    queue.enqueue_many([JobRequest(Box.TYPE, delay=Level.FOUR, **options), JobRequest(Box.TYPE, **options)])
+    queue.enqueue_many([(Box.TYPE, 1), (str(Box.TYPE), 1)])
+    queue.enqueue(handler, priority=4, trace_context="key of an enum")
+    queue.enqueue(str(Box.TYPE), **{**options, "queue": str(Box.LETTERS)})
+
+    assert not again.created
+    assert type(queue.get(again.id).idempotency_key) is str
+    stored = rows(conn, "SELECT DISTINCT queue, priority, max_attempts, timeout, trace_context FROM jobs")
+    plain = {"queue": "letters of an enum", "priority": 4, "max_attempts": 4, "timeout": timedelta(seconds=5)}
+    assert sorted(stored, key=itemgetter("priority"))[1:] == [{**plain, "trace_context": "key of an enum"}]
+    assert rows(conn, "SELECT DISTINCT job_type FROM jobs ORDER BY 1") == [
+        {"job_type": "handled"},
+        {"job_type": "type of an enum"},
+    ]
 
 
 def test_a_value_equal_to_a_good_one_is_still_refused_in_a_batch(queue: JobQueue) -> None:
