@@ -141,8 +141,9 @@ class RunsScreen(ListScreen):
 
     def prompt_submitted(self, kind: str, text: str) -> None:
         if kind == "find":
-            hits = self.tail.find(text)
-            self.say(f"{plural(hits, 'line')} found, n and N go on" if text else "")
+            # How many there are stands in the title alone, which goes with the lines.
+            found = self.tail.find(text) > 0
+            self.say(("n and N go on" if found else "no line here holds these words") if text else "")
         else:
             super().prompt_submitted(kind, text)
 

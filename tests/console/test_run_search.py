@@ -34,15 +34,18 @@ async def test_a_held_tail_says_one_number_of_lines_that_were_found(size: tuple[
         await pilot.press("space")
         await shows(pilot, "paused")
         burst(pilot, "&very long", "enter")
-        await shows(pilot, "0 lines found", "(0 hits)")
+        await shows(pilot, "no line here holds these words", "(0 hits)")
         more_runs(shop, 7)
         await shows(pilot, "+7 new")
         assert "(0 hits)" in screen_text(app)
         burst(pilot, "&very long", "enter")
-        await shows(pilot, "0 lines found", "+7 new")
+        await shows(pilot, "no line here holds these words", "(0 hits)", "+7 new")
 
         await pilot.press("G")
         await shows(pilot, "(7 hits)", "follow")
+        burst(pilot, "&very long", "enter")
+        await shows(pilot, "n and N go on", "(7 hits)")
+        assert "found" not in screen_text(app)
 
 
 async def test_lines_that_the_cursor_reached_are_looked_through() -> None:
