@@ -22,6 +22,11 @@ MAX_TIMEOUT: Final = timedelta(days=366)
 MAX_WAIT: Final = timedelta(days=36_525)
 MAX_LEASE: Final = timedelta(days=366)
 MAX_CLAIM: Final = 10_000
+MIN_PATIENCE: Final = timedelta(milliseconds=1)
+MAX_PATIENCE: Final = timedelta(days=24)
+"""PostgreSQL's statement_timeout counts milliseconds in 31 bits, and zero is no limit there."""
+MAX_CONNECTIONS: Final = 262_143
+"""As PostgreSQL's own."""
 MAX_TRACE_CONTEXT: Final = 8 * 1024
 _ID_BITS = 63  # of a bigint, without its sign
 _SHOWN_BITS = 126  # numbers of up to 38 digits
@@ -141,6 +146,34 @@ def checked_id(job_id: object) -> int:
     if job_id.bit_length() > _ID_BITS:
         raise JobNotFound(int(job_id))
     return int(job_id)
+
+
+def checked_patience(timeout: object) -> float:
+    """How long a queue waits for its database, in seconds."""
+    span = _span("timeout", timeout, MAX_PATIENCE)
+    if span < MIN_PATIENCE:
+        raise InvalidJob("timeout", "less than a millisecond is no time for an answer")
+    return span.total_seconds()
+
+
+def checked_text(field: str, text: object) -> str:
+    """What a connection begins with. libpq reads up to a NUL, and would go to another place than the one given."""
+    if not isinstance(text, str) or "\x00" in text:
+        raise InvalidJob(field, f"it must be text without NUL, not a {type(text).__name__}")
+    return text
+
+
+def checked_max_connections(number: object) -> int:
+    if not _is_integer(number) or not 1 <= number <= MAX_CONNECTIONS:
+        raise InvalidJob("max_connections", f"{_shown(number)} is no integer between 1 and {MAX_CONNECTIONS}")
+    return int(number)
+
+
+def checked_max_payload(number: object) -> int:
+    """In bytes of JSON."""
+    if not _is_integer(number) or number < 1:
+        raise InvalidJob("max_payload", f"{_shown(number)} is no integer from 1 on")
+    return int(number)
 
 
 def checked_not_before(moment: object) -> datetime:

@@ -12,6 +12,7 @@ import psycopg
 from psycopg import AsyncConnection
 from psycopg.pq import TransactionStatus
 
+from pgq_core.domain.enqueue import checked_max_connections, checked_patience, checked_text
 from pgq_core.domain.job import JSON, Job
 from pgq_core.handlers import Handler, Registry
 from pgq_core.job_queue.answers import CancelAnswer, FailedJob, JobReport, Lease
@@ -53,7 +54,14 @@ class AsyncJobQueue:
         self._verbs = Verbs(schema, registry, max_attempts=max_attempts, max_payload=max_payload)
         self._may_prepare = prepare
         self._connections = AsyncConnections(
-            Target(dsn, self._verbs.schema, application_name, prepare, timeout), max_size=max_connections
+            Target(
+                checked_text("dsn", dsn),
+                self._verbs.schema,
+                checked_text("application_name", application_name),
+                prepare,
+                checked_patience(timeout),
+            ),
+            max_size=checked_max_connections(max_connections),
         )
 
     async def __aenter__(self) -> Self:

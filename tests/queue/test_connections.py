@@ -6,7 +6,9 @@ import asyncio
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from textwrap import dedent
+from typing import Any
 
 import psycopg
 import pytest
@@ -15,7 +17,7 @@ from psycopg.rows import DictRow
 from psycopg.sql import SQL, Identifier, Literal
 
 from pgq_core import AsyncJobQueue, JobQueue
-from pgq_core.errors import DatabaseUnavailable, QueueClosed
+from pgq_core.errors import DatabaseUnavailable, InvalidJob, QueueClosed
 from tests.queue.rows import rows, value
 from tests.support.databases import database_dsn
 from tests.support.waiting import eventually, eventually_async
@@ -26,6 +28,36 @@ OURS = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND 
 def end_sessions(conn: Connection[DictRow]) -> None:
     """Until none is left: a pool opens new ones behind the first look."""
     eventually(lambda: not rows(conn, "SELECT pg_terminate_backend(pid) FROM (" + OURS + ") ours"))
+
+
+@pytest.mark.parametrize("kind", [JobQueue, AsyncJobQueue])
+@pytest.mark.parametrize(
+    ("field", "wrong"),
+    [
+        *(("timeout", wrong) for wrong in (0, -1, 1e-4, float("nan"), float("inf"), 1e12, "5", None, True)),
+        *(("max_connections", wrong) for wrong in (0, -1, 1.5, 10**6, "5", None, True)),
+        *(("max_payload", wrong) for wrong in (0, -1, 1.5, "5")),
+        *(("max_attempts", wrong) for wrong in (0, "x")),
+        *(("schema", wrong) for wrong in (5, "a\x00")),
+        *(("dsn", wrong) for wrong in (None, 5, "host=a\x00b")),
+        *(("application_name", wrong) for wrong in (None, "a\x00")),
+        ("registry", 5),
+    ],
+)
+def test_what_no_queue_can_be_made_with_is_refused_at_once(
+    dsn: str, kind: type[JobQueue | AsyncJobQueue], field: str, wrong: Any
+) -> None:
+    """Each was an error of some library's at the first call, or a call that never ended."""
+    with pytest.raises(InvalidJob) as refused:
+        kind(**{"dsn": dsn, field: wrong})
+
+    assert refused.value.field == field
+
+
+def test_a_queue_of_the_largest_patience_serves(dsn: str) -> None:
+    with JobQueue(dsn, timeout=timedelta(days=24).total_seconds(), max_connections=1, max_payload=2) as queue:
+        assert queue.enqueue("t").created
+        assert queue.enqueue("t", idempotency_key="k").created
 
 
 def test_no_connection_is_opened_before_the_first_use(dsn: str, conn: Connection[DictRow]) -> None:
