@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 
 from psycopg import AsyncConnection, Connection
 from psycopg.types.json import set_json_loads
-from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
+from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolClosed, PoolTimeout
 
 from pgq_core.bounded import BoundedAsyncConnection, BoundedConnection
 from pgq_core.database import conninfo
@@ -170,6 +170,8 @@ class Connections:
                 connection.close()  # so that the pool replaces it
                 pool.putconn(connection)
             return pool.getconn()
+        except PoolClosed:  # while we waited for it
+            raise QueueClosed from None
         except PoolTimeout:
             self._probe()  # says why, when the server is the reason
             raise
@@ -261,6 +263,8 @@ class AsyncConnections:
                 await connection.close()
                 await pool.putconn(connection)
             return await pool.getconn()
+        except PoolClosed:
+            raise QueueClosed from None
         except PoolTimeout:
             await self._probe()
             raise

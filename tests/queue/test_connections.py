@@ -218,6 +218,58 @@ async def test_many_tasks_share_a_queue_and_a_cancelled_one_leaves_it_usable(
     assert value(conn, "SELECT count(*) FROM jobs WHERE job_type = 'stuck'") == 0
 
 
+def test_calls_that_meet_a_close_say_that_the_queue_is_closed(dsn: str, conn: Connection[DictRow]) -> None:
+    """Some wait for a connection then, some have one, some have just looked whether the queue is open."""
+    stored: list[int] = []
+
+    def enqueue_on(queue: JobQueue) -> None:
+        while True:
+            stored.append(queue.enqueue("t").id)
+
+    with ThreadPoolExecutor(8) as threads:
+        for _ in range(3):
+            queue, before = JobQueue(dsn, max_connections=3, timeout=20), len(stored)
+            asking = [threads.submit(enqueue_on, queue) for _ in range(8)]
+            eventually(lambda count=before + 20: len(stored) > count)  # type: ignore[misc]
+            queue.close()
+            errors = [call.exception(60) for call in asking]
+            assert [type(error) for error in errors] == [QueueClosed] * 8, errors
+
+    assert {job["id"] for job in rows(conn, "SELECT id FROM jobs")} == set(stored)
+    eventually(lambda: not rows(conn, OURS))
+
+
+async def test_asynchronous_calls_that_meet_a_close_say_so_too(dsn: str, conn: Connection[DictRow]) -> None:
+    queue = AsyncJobQueue(dsn, max_connections=2, timeout=20)
+    await queue.enqueue("t")
+
+    async def enqueue() -> None:
+        while True:
+            await queue.enqueue("t")
+
+    asking = [asyncio.create_task(enqueue()) for _ in range(8)]
+    await asyncio.sleep(0.1)
+    await queue.close()
+    errors = await asyncio.wait_for(asyncio.gather(*asking, return_exceptions=True), 60)
+
+    assert [type(error) for error in errors] == [QueueClosed] * 8, errors
+    await asyncio.to_thread(eventually, lambda: not rows(conn, OURS))
+
+
+def test_a_call_that_waits_for_a_connection_when_the_queue_is_closed(dsn: str) -> None:
+    queue = JobQueue(dsn, max_connections=1, timeout=20)
+    taken = queue._connections.take()
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(queue.enqueue, "t")
+        eventually(lambda: queue._connections._waiting)
+        queue.close()
+        with pytest.raises(QueueClosed):
+            waiting.result(60)
+    queue._connections.give_back(taken)
+
+    assert taken.closed
+
+
 def test_an_asynchronous_queue_belongs_to_one_event_loop(dsn: str) -> None:
     queue = AsyncJobQueue(dsn)
 
