@@ -23,7 +23,7 @@ from pgq_core.worker.calls import Calls
 from pgq_core.worker.clock import DatabaseClock
 from pgq_core.worker.endings import Endings
 from pgq_core.worker.traces import traced_registry
-from pgq_core.worker.transactional import JobTransactions, NotOurs, is_infrastructure
+from pgq_core.worker.transactional import HandlersOwn, JobTransactions, NotOurs, is_infrastructure
 
 MOST_RUNS: Final = 1000
 """More than this in one drain: its jobs probably enqueue each other without end."""
@@ -116,20 +116,24 @@ class Draining:
         attempt = Attempt(row, handler, mark=-1, limit=0.0 if wanted is None else wanted.total_seconds())
         attempt.started = time.monotonic()
         returned: Returned = yield attempt
-        outcome = returned.write if returned.error is None else self._judged(attempt, returned.error)
+        error = returned.error
+        outcome = returned.write if error is None else self._judged(attempt, error)
         write = self._endings.spelled_out(attempt, outcome)
         if write is not None and not attempt.is_written:
             ours: list[Any] = yield self._written(write)
             write = write if ours else None
-        return _told(attempt, write, returned.error)
+        return _told(attempt, write, error.error if isinstance(error, HandlersOwn) else error)
 
     def _judged(self, attempt: Attempt, error: Exception) -> Write | None:
         attempt.finished = time.monotonic()
         if isinstance(error, NotOurs):
             return None
+        is_own = isinstance(error, HandlersOwn)
+        if isinstance(error, HandlersOwn):
+            error = error.error
         if attempt.verdict is Verdict.TIMEOUT:
             return self._endings.of_timeout(attempt)
-        if attempt.handler.transactional and is_infrastructure(error):
+        if attempt.handler.transactional and not is_own and is_infrastructure(error):
             return self._endings.of_trouble(attempt, error)
         return self._endings.of_error(attempt, error)
 

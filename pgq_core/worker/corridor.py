@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
+import os
 from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
@@ -53,6 +55,7 @@ class Corridor:
         clock, random = DatabaseClock(), Random()  # noqa: S311 - jitter, no secret
         registry = traced_registry(registry, clock, orders.worker_id)
         self._marks = marks
+        self._on_stuck = on_stuck
         self._log = JobLog(orders.worker_id, keep_all=settings.log_jobs == "all", debug=settings.log_level == "debug")
         self.listener = Listener(
             self._dsn,
@@ -190,6 +193,8 @@ class Corridor:
         try:
             while True:
                 self._marks.turned(Turn.TEND)
+                if not can_open_a_file():
+                    self._on_stuck("no file descriptor is left: jobs have opened files and not closed them")
                 await asyncio.sleep(TEND_EVERY)
                 self._log.tick()
                 for attempt in self.executor.take_long_transactions():
@@ -200,6 +205,15 @@ class Corridor:
     async def _announce_again(self) -> None:
         await asyncio.sleep(self.announcer.interval)
         await self.announcer.run(self._never)
+
+
+def can_open_a_file() -> bool:
+    """Without a file descriptor no connection comes back, and nothing here would ever change that."""
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY))
+    except OSError as error:
+        return error.errno != errno.EMFILE
+    return True
 
 
 def _read_json_with_care(conn: AsyncConnection[Any]) -> None:

@@ -89,7 +89,7 @@ class Executor:
         """Slots that became free since the start."""
         self._free_marks = list(range(marks.room))
         self._slots = CoroutineSlots(self._run, self._next_attempt, on_stuck)
-        self._threads = JobThreads(self._run_in_thread, self._collect)
+        self._threads = JobThreads(self._run_in_thread, self._collect, on_stuck)
         self._limits = TimeLimits(
             self._running_attempts, grace=grace, on_overdue=self._end_overdue, on_stuck=self._give_up
         )

@@ -39,7 +39,8 @@ def _kind(handle: RunnerHandle, code: int) -> ExitKind:
     if code == RunnerExitCode.DONE and handle.is_finished:
         return ExitKind.FINISHED
     if code == RunnerExitCode.DONE and handle.state is RunnerState.DRAINING:
-        return ExitKind.STOPPED
+        # A signal to the runner alone, perhaps by a job: who means the worker asks its keeper.
+        return ExitKind.REPLACE
     if code in _POLITE and handle.state is RunnerState.STARTING:
         return ExitKind.STOPPED  # asked to leave from outside, while it was still importing its application
     return ExitKind.CRASHED

@@ -263,7 +263,7 @@ def _run(orders: RunnerOrders, control: int) -> int:
         if runner is not None and runner.is_ready:
             # A job tore the loop down (`sys.exit` in a task of its own, all tasks cancelled): a death like any other.
             logger = get_logger("pgq.worker", worker_id=orders.worker_id)
-            logger.error("worker_broke_down", error=describe(error, limit=2000))
+            logger.error("worker_broke_down", error=describe(error, limit=2000))  # noqa: TRY400 - printed above
             return RunnerExitCode.FAILED
         return _refuse(orders, f"{', '.join(orders.apps)}: {describe(error, limit=2000)}")
 

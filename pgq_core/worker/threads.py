@@ -45,9 +45,16 @@ class Chunk:
 class JobThreads:
     """Runs chunks in threads that are started when they are needed. `run` is called per attempt, in the thread."""
 
-    def __init__(self, run: Callable[[Attempt], None], on_done: Callable[[list[Attempt], list[Chunk]], None]) -> None:
+    def __init__(
+        self,
+        run: Callable[[Attempt], None],
+        on_done: Callable[[list[Attempt], list[Chunk]], None],
+        on_broken: Callable[[str], None],
+    ) -> None:
+        """`run` raises nothing; `on_broken` is told, on the loop, when a thread was ended by something all the same."""
         self._run = run
         self._on_done = on_done
+        self._on_broken = on_broken
         self._loop = asyncio.get_running_loop()
         self._inbox: queue.SimpleQueue[Chunk | None] = queue.SimpleQueue()
         self._outbox: deque[Attempt | Chunk] = deque()
@@ -74,15 +81,23 @@ class JobThreads:
             on_slow(attempts)
 
     def _work(self) -> None:
-        while (chunk := self._inbox.get()) is not None:
-            while not chunk.is_abandoned:
-                try:
-                    attempt = chunk.attempt = chunk.waiting.popleft()
-                except IndexError:
-                    break
-                self._run(attempt)
-                self._hand_out(attempt)
-            self._hand_out(chunk)
+        try:
+            while (chunk := self._inbox.get()) is not None:
+                self._work_on(chunk)
+        except BaseException as error:  # noqa: BLE001 - an exception can be thrown into a thread from outside
+            words = f"a thread of plain functions broke down: {type(error).__name__}"
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._on_broken, words)
+
+    def _work_on(self, chunk: Chunk) -> None:
+        while not chunk.is_abandoned:
+            try:
+                attempt = chunk.attempt = chunk.waiting.popleft()
+            except IndexError:
+                break
+            self._run(attempt)
+            self._hand_out(attempt)
+        self._hand_out(chunk)
 
     def _hand_out(self, done: Attempt | Chunk) -> None:
         self._outbox.append(done)

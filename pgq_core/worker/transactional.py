@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection, Connection
@@ -15,11 +14,14 @@ from pgq_core.database import connect, connect_sync
 from pgq_core.errors import ClaimLost, DatabaseUnavailable
 from pgq_core.queries import Queries, Statement
 from pgq_core.queries.claims import FinishedJob
+from pgq_core.sql import schema_statement
 from pgq_core.worker.attempt import Attempt, Write
 
+Conn = TypeVar("Conn", bound=AsyncConnection[Any] | Connection[Any])
+
 _APPLICATION: Final = "pgq job"
-_TRUSTED_FOR: Final = 1.0
-"""Seconds of rest after which a kept connection has to answer before a handler gets it."""
+_SET_BY_HANDLERS: Final = ("row_factory", "cursor_factory", "server_cursor_factory", "prepare_threshold")
+"""Attributes of a connection that a handler may set, and the next one must not meet."""
 
 
 class JobTransactions:
@@ -30,8 +32,9 @@ class JobTransactions:
         self._queries = queries
         self._worker_id = worker_id
         self._slot = slot
-        self._idle: list[tuple[float, AsyncConnection[Any]]] = []
-        self._idle_sync: list[tuple[float, Connection[Any]]] = []
+        self._idle: list[_Kept[AsyncConnection[Any]]] = []
+        self._idle_sync: list[_Kept[Connection[Any]]] = []
+        self._reset = schema_statement("reset_session", queries.schema).encode()
 
     async def run(
         self,
@@ -46,11 +49,8 @@ class JobTransactions:
         async with self._connection() as conn:
             try:
                 async with conn.transaction():
-                    try:
+                    with blaming_the_handler(conn):
                         write = end(await call(conn))
-                    except BaseException as error:
-                        raise_if_own(error, conn)
-                        raise
                     if not isinstance(write, FinishedJob):
                         raise _RolledBack(write)
                     await self._finish(conn, write)
@@ -65,11 +65,8 @@ class JobTransactions:
         with self._connection_sync() as conn:
             try:
                 with conn.transaction():
-                    try:
+                    with blaming_the_handler(conn):
                         write = end(call(conn))
-                    except BaseException as error:
-                        raise_if_own(error, conn)
-                        raise
                     # Whoever settled the attempt meanwhile (its time limit) wrote another outcome.
                     if not isinstance(write, FinishedJob) or attempt.is_settled:
                         raise _RolledBack(write)
@@ -79,10 +76,10 @@ class JobTransactions:
         return write
 
     async def close(self) -> None:
-        for _, conn in self._idle:
-            await conn.close()
-        for _, plain in self._idle_sync:
-            plain.close()
+        for kept in self._idle:
+            await kept.conn.close()
+        for plain in self._idle_sync:
+            plain.conn.close()
 
     async def _finish(self, conn: AsyncConnection[Any], write: FinishedJob) -> None:
         try:
@@ -105,60 +102,105 @@ class JobTransactions:
 
     @contextlib.asynccontextmanager
     async def _connection(self) -> AsyncIterator[AsyncConnection[Any]]:
-        conn = await self._opened()
+        kept = await self._opened()
         try:
-            yield conn
+            yield kept.conn
         except BaseException:
             # Whatever a failed handler did to its session goes with it.
-            await conn.close()
+            await kept.conn.close()
             raise
-        if not conn.closed:
-            self._idle.append((time.monotonic(), conn))
+        if kept.can_be_reset():
+            self._idle.append(kept)
+        else:
+            await kept.conn.close()
 
-    async def _opened(self) -> AsyncConnection[Any]:
+    async def _opened(self) -> _Kept[AsyncConnection[Any]]:
         while self._idle:
-            since, conn = self._idle.pop()
+            kept = self._idle.pop()
             with contextlib.suppress(psycopg.Error):
-                if time.monotonic() - since > _TRUSTED_FOR:
-                    await self._queries.wake_channel().fetch_one(conn)
-                return conn
-            await conn.close()
-        return await connect(self._dsn, application_name=_APPLICATION)
+                kept.reset_attributes()
+                await kept.conn.execute(self._reset)
+                return kept
+            await kept.conn.close()
+        return _Kept(await connect(self._dsn, application_name=_APPLICATION))
 
     @contextlib.contextmanager
     def _connection_sync(self) -> Iterator[Connection[Any]]:
-        conn = self._opened_sync()
+        kept = self._opened_sync()
         try:
-            yield conn
+            yield kept.conn
         except BaseException:
-            conn.close()
+            kept.conn.close()
             raise
-        if not conn.closed:
-            self._idle_sync.append((time.monotonic(), conn))
+        if kept.can_be_reset():
+            self._idle_sync.append(kept)
+        else:
+            kept.conn.close()
 
-    def _opened_sync(self) -> Connection[Any]:
+    def _opened_sync(self) -> _Kept[Connection[Any]]:
         # Several threads take from the list: pop and append are one step each.
         with contextlib.suppress(IndexError):
             while True:
-                since, conn = self._idle_sync.pop()
+                kept = self._idle_sync.pop()
                 with contextlib.suppress(psycopg.Error):
-                    if time.monotonic() - since > _TRUSTED_FOR:
-                        self._queries.wake_channel().fetch_one_sync(conn)
-                    return conn
-                conn.close()
+                    kept.reset_attributes()
+                    kept.conn.execute(self._reset)
+                    return kept
+                kept.conn.close()
         # No limit of ours: a handler's own statements may take as long as its job may.
-        return connect_sync(self._dsn, application_name=_APPLICATION, answer_within=0)
+        return _Kept(connect_sync(self._dsn, application_name=_APPLICATION, answer_within=0))
 
 
-def raise_if_own(error: BaseException, conn: AsyncConnection[Any] | Connection[Any]) -> None:
-    """Raises HandlersOwn where another database failed, or where the handler closed the connection it was given."""
-    is_sound = not conn.closed and conn.info.transaction_status == TransactionStatus.INTRANS
-    if is_infrastructure(error) and is_sound:
-        raise HandlersOwn(error) from error
+class _Kept(Generic[Conn]):
+    """A connection of ours, and how it was when it was opened."""
+
+    def __init__(self, conn: Conn) -> None:
+        self.conn = conn
+        self._attributes = {name: getattr(conn, name) for name in _SET_BY_HANDLERS}
+
+    def can_be_reset(self) -> bool:
+        """Not where its next transaction would begin in another way: that is easier opened anew."""
+        conn = self.conn
+        is_plain = (conn.isolation_level, conn.read_only, conn.deferrable) == (None, None, None)
+        return not conn.closed and conn.autocommit and is_plain
+
+    def reset_attributes(self) -> None:
+        for name, value in self._attributes.items():
+            setattr(self.conn, name, value)
+
+
+@contextlib.contextmanager
+def blaming_the_handler(conn: AsyncConnection[Any] | Connection[Any]) -> Iterator[None]:
+    """Raises HandlersOwn for what looks like trouble of the database and is the handler's doing.
+
+    That is another database's trouble while ours is sound, a connection that the handler closed, and a transaction that
+    it ended by a statement of its own: what it wrote would not share the fate of its job.
+    """
+    try:
+        yield
+    except Exception as error:
+        if is_infrastructure(error) and (_is_open(conn) or (conn.closed and not conn.broken)):
+            raise HandlersOwn(error) from error
+        raise
+    if conn.closed and not conn.broken:
+        raise HandlersOwn(RuntimeError("the handler closed the connection of the job's transaction"))
+    if conn.info.transaction_status == TransactionStatus.IDLE:
+        raise HandlersOwn(
+            RuntimeError(
+                "the handler ended the job's transaction by a statement of its own (COMMIT, ROLLBACK or PREPARE "
+                "TRANSACTION): what it wrote is not tied to the job; nest `with conn.transaction():` instead"
+            )
+        )
+
+
+def _is_open(conn: AsyncConnection[Any] | Connection[Any]) -> bool:
+    return not conn.closed and conn.info.transaction_status == TransactionStatus.INTRANS
 
 
 class HandlersOwn(Exception):
-    def __init__(self, error: BaseException) -> None:
+    """Trouble that the handler is to blame for, whatever its class says."""
+
+    def __init__(self, error: Exception) -> None:
         self.error = error
         super().__init__(str(error))
 
