@@ -22,10 +22,13 @@ MINUTE = 60.0
 LARGEST_EDGE = 3600.0
 """Seconds at the beginning and at the end that are compared, at most half of the run each."""
 MOST_SESSIONS = 4 * 2 + 3
-"""Two of each worker (the second one comes with the first outcome), keeper, maintenance, supervisor."""
+"""Two of each worker (the second one comes with the first outcome), keeper, maintenance, supervisor. The producer's own
+do not count: it has as many as calls of it wait at the same time."""
 STATE = """
 SELECT (SELECT count(*) FROM pg_stat_activity
-         WHERE datname = current_database() AND application_name LIKE 'pgq%%') AS sessions,
+         WHERE datname = current_database()
+           AND application_name LIKE 'pgq%%'
+           AND application_name <> 'pgq queue') AS sessions,
        pg_total_relation_size('jobs') AS size,
        (SELECT n_dead_tup FROM pg_stat_user_tables WHERE relid = 'jobs'::regclass) AS dead"""
 
