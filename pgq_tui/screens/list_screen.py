@@ -38,9 +38,14 @@ class ListScreen(ConsoleScreen):
         return f"{title} / {self.filter_line[:_LONGEST_CRUMB]}" if self.filter_line else title
 
     def prompt_submitted(self, kind: str, text: str) -> None:
-        if kind == "filter" and not self.narrow(text):
+        if kind == "filter" and not self.narrow(text := self._with_one_blank(text)):
             self.ask("filter", sign="/", value=text)
             self.add_class(REFUSED)
+
+    def _with_one_blank(self, line: str) -> str:
+        """Who typed a blank first, by habit, meant the one that is there."""
+        head = f"{self.filter_line} "
+        return head + line[len(head) :].lstrip() if self.filter_line and line.startswith(head) else line
 
     def show_filtered(self, line: str) -> None:
         if line != self.filter_line:
