@@ -158,8 +158,10 @@ def checked_patience(timeout: object) -> float:
 
 def checked_text(field: str, text: object) -> str:
     """What a connection begins with. libpq reads up to a NUL, and would go to another place than the one given."""
-    if not isinstance(text, str) or "\x00" in text:
-        raise InvalidJob(field, f"it must be text without NUL, not a {type(text).__name__}")
+    if not isinstance(text, str):
+        raise InvalidJob(field, f"it must be text, not a {type(text).__name__}")
+    if "\x00" in text:
+        raise InvalidJob(field, "it contains NUL")
     return text
 
 

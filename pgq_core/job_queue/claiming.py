@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from random import Random, SystemRandom
 from typing import Any, Final
@@ -16,7 +16,7 @@ from pgq_core.domain.job import JSON, DeathReason, Job, Outcome
 from pgq_core.domain.outcome import NonRetryable, Retry
 from pgq_core.domain.payload import Unreadable, storable_result
 from pgq_core.domain.retry import RetryPolicy
-from pgq_core.errors import ClaimLost
+from pgq_core.errors import ClaimLost, InvalidJob
 from pgq_core.handlers import Failure, Registry, failure_of
 from pgq_core.job_queue.announced import AnnouncedTypes
 from pgq_core.job_queue.answers import FailedJob, Lease
@@ -65,7 +65,7 @@ class Claiming:
             queue=checked_name("queue", queue),
             worker_id=worker,
             limit=checked_limit(limit),
-            job_types=None if job_types is None else [checked_name("job_types", name) for name in job_types],
+            job_types=None if job_types is None else _checked_types(job_types),
             lease=checked_lease(lease),
         )
         jobs = [row.to_job() for row in in_claim_order(rows)]
@@ -183,6 +183,13 @@ class Claiming:
                 return rows
         rows = yield statement
         return rows
+
+
+def _checked_types(names: object) -> list[str]:
+    """Text is a sequence too, of letters that no job has for a type."""
+    if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
+        raise InvalidJob("job_types", f"a {type(names).__name__} is no list of names")
+    return [checked_name("job_types", name) for name in names]
 
 
 def _unfit(job: Job, worker_id: str) -> BuriedJob | None:

@@ -83,6 +83,9 @@ def test_a_claim_out_of_range_is_refused(queue: JobQueue) -> None:
         {"lease": 0},
         {"queue": ""},
         {"job_types": ["a,b"]},
+        {"job_types": "mail"},
+        {"job_types": b"mail"},
+        {"job_types": 5},
     ]
     for options in refused:
         with pytest.raises(InvalidJob):
