@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import select
+import time
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, Final
 
 import psycopg
 from psycopg import AsyncConnection
@@ -16,6 +17,9 @@ from psycopg.types.json import set_json_loads
 from pgq_core.database import connect
 from pgq_core.domain.payload import decode_any
 from pgq_core.errors import DatabaseUnavailable, QueueClosed
+
+GIVE_UP_EVERY: Final = 0.5
+"""Seconds at least between two times that all are given up: each request of an outage would else open a new one."""
 
 
 class Connections:
@@ -45,6 +49,7 @@ class Connections:
         self._is_closed = False
         self._generation = 0
         """Counts how often all connections were given up."""
+        self._given_up_at = -GIVE_UP_EVERY
 
     @contextlib.asynccontextmanager
     async def connection(self) -> AsyncIterator[AsyncConnection[Any]]:
@@ -91,6 +96,10 @@ class Connections:
 
     async def _give_all_up(self) -> None:
         """Sessions that began while the server was read-only stay so, also where it takes writes again."""
+        now = time.monotonic()
+        if now - self._given_up_at < GIVE_UP_EVERY:
+            return
+        self._given_up_at = now
         self._generation += 1  # those in use are closed when they come back
         while self._idle:
             await self._idle.pop().close()

@@ -32,6 +32,8 @@ SILENCE: Final = 5.0
 """Seconds beyond the server's own limit on a statement after which a silent server is given up."""
 AT_HAND: Final = 2
 """Connections kept in front of the pool; those beyond go back into it, and it closes what it does not need."""
+DISTRUST_EVERY: Final = 0.5
+"""Seconds at least between two times that all are given up: each call of an outage would else open a new one."""
 RENEWED_AFTER: Final = 3600.0
 """Seconds after which a connection goes through the pool, which replaces connections of this age."""
 SyncConnection: TypeAlias = Connection[Any]
@@ -123,7 +125,7 @@ class Connections:
 
         For a server that was read-only: its sessions stay so when it takes writes again.
         """
-        self._trusted_from = time.monotonic()
+        self._trusted_from = _renewed(self._trusted_from)
 
     def close(self) -> None:
         with self._lock:
@@ -284,7 +286,7 @@ class AsyncConnections:
 
         For a server that was read-only: its sessions stay so when it takes writes again.
         """
-        self._trusted_from = time.monotonic()
+        self._trusted_from = _renewed(self._trusted_from)
 
     async def close(self) -> None:
         self._is_closed = True
@@ -367,6 +369,11 @@ def _furnish(connection: PlainSession) -> None:
 async def _furnish_async(connection: AsyncSession) -> None:
     set_json_loads(decode_any, connection)
     connection.wire, connection.born_at = Wire(connection), time.monotonic()
+
+
+def _renewed(trusted_from: float) -> float:
+    now = time.monotonic()
+    return now if now - trusted_from >= DISTRUST_EVERY else trusted_from
 
 
 def _is_good(connection: PlainSession | AsyncSession, trusted_from: float) -> bool:

@@ -18,6 +18,7 @@ from psycopg.sql import SQL, Identifier, Literal
 
 from pgq_core import AsyncJobQueue, JobQueue
 from pgq_core.errors import DatabaseUnavailable, InvalidJob, QueueClosed
+from pgq_core.job_queue import connections
 from tests.queue.rows import rows, value
 from tests.support.databases import database_dsn
 from tests.support.waiting import eventually, eventually_async
@@ -153,8 +154,11 @@ def keep_sessions(queue: JobQueue, count: int) -> None:
 
 
 @pytest.mark.parametrize("key", [None, "k"])
-def test_after_a_read_only_server_one_call_fails_at_most(dsn: str, conn: Connection[DictRow], key: str | None) -> None:
+def test_after_a_read_only_server_one_call_fails_at_most(
+    dsn: str, conn: Connection[DictRow], monkeypatch: pytest.MonkeyPatch, key: str | None
+) -> None:
     """A session that began before the server took writes again stays read-only: none of those kept is any use."""
+    monkeypatch.setattr(connections, "DISTRUST_EVERY", 0.0)
     set_read_only(conn, True)
     with JobQueue(dsn, timeout=20) as queue:
         keep_sessions(queue, 6)
@@ -172,6 +176,23 @@ def test_after_a_read_only_server_one_call_fails_at_most(dsn: str, conn: Connect
             queue.enqueue("t", idempotency_key=key)
         with ThreadPoolExecutor(8) as threads:
             assert len(list(threads.map(lambda _: queue.enqueue("u"), range(40)))) == 40
+
+
+def test_a_read_only_server_is_not_asked_for_a_new_session_with_every_call(
+    dsn: str, conn: Connection[DictRow], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "DISTRUST_EVERY", 3600.0)
+    set_read_only(conn, True)
+    with JobQueue(dsn, timeout=20) as queue:
+        sessions = set()
+        for _ in range(10):
+            with pytest.raises(DatabaseUnavailable, match="read-only"):
+                queue.enqueue("t")
+            session = queue._connections.take()
+            sessions.add(session.info.backend_pid)
+            queue._connections.give_back(session)
+
+    assert len(sessions) <= 2
 
 
 async def test_after_a_read_only_server_one_asynchronous_call_fails_at_most(
