@@ -7,6 +7,7 @@ messages later. Of keys that arrive in one read, those behind a `:` would so rea
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable
 
@@ -18,6 +19,8 @@ from textual.worker import Worker
 
 Typed = Key | Paste
 
+TYPED_AHEAD = 10_000
+"""Keys that are held at most, more than a page that was pasted as keys."""
 GENERATIONS = 5
 """How often a message that a key caused may cause another one before the key counts as done."""
 LONGEST_HOLD = 1.0
@@ -42,11 +45,12 @@ class KeyGate:
     def __init__(self, app: App[int], deliver: Callable[[Typed], Awaitable[None]]) -> None:
         self._app = app
         self._deliver = deliver
-        self._typed: asyncio.Queue[Typed] = asyncio.Queue()
+        self._typed: asyncio.Queue[Typed] = asyncio.Queue(maxsize=TYPED_AHEAD)
 
     def take(self, event: Typed) -> None:
-        """It will be delivered after all that was taken before."""
-        self._typed.put_nowait(event)
+        """It will be delivered after all that was taken before; lost where nobody can have meant so many."""
+        with contextlib.suppress(asyncio.QueueFull):
+            self._typed.put_nowait(event)
 
     async def run(self) -> None:
         """Deliver for ever; must be called inside a worker."""
