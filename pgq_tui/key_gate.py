@@ -11,7 +11,7 @@ import contextlib
 import time
 from collections.abc import Awaitable, Callable
 
-from textual.app import App
+from textual.app import App, ScreenStackError
 from textual.events import Key, Paste
 from textual.message import Message
 from textual.screen import Screen
@@ -53,16 +53,19 @@ class KeyGate:
             self._typed.put_nowait(event)
 
     async def run(self) -> None:
-        """Deliver for ever; must be called inside a worker."""
-        while True:
-            event = await self._typed.get()
-            screen, commands = self._app.screen, self._commands()
-            is_text = self._is_text(event)
-            await self._deliver(event)
-            if is_text:
-                await self._pass_through()
-            else:
-                await self._settle(screen, commands)
+        """Deliver until the app has no screen left; must be called inside a worker."""
+        with contextlib.suppress(ScreenStackError):
+            while True:
+                await self._let_through(await self._typed.get())
+
+    async def _let_through(self, event: Typed) -> None:
+        screen, commands = self._app.screen, self._commands()
+        is_text = self._is_text(event)
+        await self._deliver(event)
+        if is_text:
+            await self._pass_through()
+        else:
+            await self._settle(screen, commands)
 
     def _is_text(self, event: Typed) -> bool:
         """Whether a field takes it as a character of its text: nothing comes of that."""

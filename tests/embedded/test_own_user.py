@@ -38,7 +38,8 @@ def own_user_home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     yield directory
     shutil.rmtree(directory)
     if account.OWN_USER not in known:
-        subprocess.run(["userdel", account.OWN_USER], check=False, capture_output=True)
+        program = shutil.which("userdel", path=f"{os.environ['PATH']}:/usr/sbin:/sbin") or "userdel"
+        subprocess.run([program, account.OWN_USER], check=False, capture_output=True)
 
 
 def test_server_runs_as_its_own_user_with_copied_programs(empty_home: Path, own_user_home: Path) -> None:
