@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 
+import pytest
+
 from pgq_core.handlers import Registry
 from pgq_core.queries import Queries
 from tests.support.corridors import WORKER_ID, RunningCorridor, running_corridor
@@ -34,6 +36,7 @@ async def hand_back(running: RunningCorridor) -> None:
     completer.release(rows)
 
 
+@pytest.mark.slow
 async def test_a_refused_hand_back_is_tried_again_with_pauses(database: QueueDatabase) -> None:
     """SQLSTATE class 54 is what a full queue of notifications says: no row is at fault, asking faster does not help."""
     database.put("other", queue="other")

@@ -29,7 +29,7 @@ def assert_others_run(database: QueueDatabase) -> None:
     assert database.all(FAULTS) == []
 
 
-@pytest.mark.parametrize("job_type", ["exit_in_a_task", *slow("exit_in_a_callback")])
+@pytest.mark.parametrize("job_type", slow("exit_in_a_task", "exit_in_a_callback"))
 def test_job_that_ends_the_event_loop_is_charged_and_dies(
     database: QueueDatabase, workers: Workers, job_type: str
 ) -> None:
@@ -126,7 +126,7 @@ def test_claim_that_a_handler_lost_elsewhere_is_its_error(
     [
         pytest.param("other_database_is_down", "OperationalError", marks=pytest.mark.slow),
         ("other_database_is_down_plain", "OperationalError"),
-        ("close_connection", "closed the connection"),
+        pytest.param("close_connection", "closed the connection", marks=pytest.mark.slow),
         pytest.param("close_connection_plain", "the connection is closed", marks=pytest.mark.slow),
     ],
 )
