@@ -122,6 +122,7 @@ def test_lease_is_given_back_when_the_server_does_not_start(used_home: Path) -> 
     assert server.status().users == ()
 
 
+@pytest.mark.slow
 def test_newcomers_and_leavers_never_miss_each_other(used_home: Path, user_process: UserProcess) -> None:
     """Each newcomer arrives while the last leaver may be stopping the server; it must get one that answers."""
     for _ in range(5):

@@ -45,6 +45,7 @@ def kill_at_random_moments(database: QueueDatabase, workers: Workers, *, kills: 
     assert database.all(FAULTS) == []
 
 
+@pytest.mark.slow
 def test_transactional_work_is_there_once_although_workers_are_killed(
     database: QueueDatabase, workers: Workers
 ) -> None:
