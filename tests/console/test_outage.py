@@ -41,7 +41,9 @@ def terminal() -> Iterator[Terminal]:
     terminal.close()
 
 
-@pytest.mark.parametrize("seconds", [pytest.param(3, marks=pytest.mark.slow), pytest.param(20, marks=pytest.mark.torture)])
+@pytest.mark.parametrize(
+    "seconds", [pytest.param(3, marks=pytest.mark.slow), pytest.param(20, marks=pytest.mark.torture)]
+)
 def test_console_and_workers_survive_an_outage_by_themselves(
     server: EmbeddedServer, dsn: str, terminal: Terminal, tmp_path: Path, seconds: int
 ) -> None:
