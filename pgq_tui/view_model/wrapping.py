@@ -15,6 +15,8 @@ def wrap_text(text: Text, width: int) -> list[Text]:
     ['Connection ', 'unexpectedly', 'closed', 'by peer']
     >>> [line.plain for line in wrap_text(Text("漢字漢字"), 5)], [line.plain for line in wrap_text(Text(""), 5)]
     (['漢字', '漢字'], [''])
+    >>> [line.plain for line in wrap_text(Text("字 字"), 2)]
+    ['字', '字']
     """
     lines: list[Text] = []
     for line in text.split("\n", allow_blank=True):
@@ -27,7 +29,9 @@ def _wrap_line(line: Text, width: int) -> Iterable[Text]:
         return [line]
     pieces = line.divide(_break_offsets(line.plain, width))
     for piece in pieces:
-        piece.rstrip_end(width)
+        # Counted in cells: Rich's own rstrip_end counts letters, and wide ones take two.
+        while cell_len(piece.plain) > width and piece.plain[-1:].isspace():
+            piece.right_crop(1)
     return pieces
 
 

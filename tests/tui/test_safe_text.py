@@ -6,7 +6,7 @@ import time
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.text import Text
@@ -149,6 +149,7 @@ def test_numbers_and_words_are_exact() -> None:
 
 
 @given(ANY_TEXT, st.integers(min_value=1, max_value=30))
+@example("ぁ ", 2)
 def test_wrapped_lines_fit_and_lose_no_letter(text: str, width: int) -> None:
     cleaned = clean_text(text)
     lines = wrap_text(Text(cleaned), max(width, 2))
