@@ -44,7 +44,7 @@ class JobTransactions:
         """Calls the handler and commits its work with the job's completion; any other outcome rolls it back.
 
         Answers the write: a FinishedJob that is committed, or another one that still has to be written. Raises
-        ClaimLost when the job is no longer ours, and what the handler raised.
+        NotOurs when the job is somebody else's by now, HandlersOwn, and what the handler raised.
         """
         async with self._connection() as conn:
             try:
