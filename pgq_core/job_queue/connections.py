@@ -12,7 +12,6 @@ import os
 import threading
 import time
 import weakref
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from psycopg import AsyncConnection, Connection
@@ -20,16 +19,14 @@ from psycopg.types.json import set_json_loads
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolClosed, PoolTimeout
 
 from pgq_core.bounded import BoundedAsyncConnection, BoundedConnection
-from pgq_core.database import conninfo
 from pgq_core.domain.payload import decode_any
 from pgq_core.errors import MissingRights, QueueClosed, SchemaError, SchemaMissing
+from pgq_core.job_queue.target import Target
 from pgq_core.migrate import USUAL_SCHEMAS, check_schema, check_schema_async
 from pgq_core.queries.wire import Wire
 
 RECONNECT_TIMEOUT: Final = 10.0
 """Seconds a pool tries on its own for a lost connection; after that the next caller makes it try again."""
-SILENCE: Final = 5.0
-"""Seconds beyond the server's own limit on a statement after which a silent server is given up."""
 AT_HAND: Final = 2
 """Connections kept in front of the pool; those beyond go back into it, and it closes what it does not need."""
 DISTRUST_EVERY: Final = 0.5
@@ -50,36 +47,6 @@ class PlainSession(BoundedConnection):
 class AsyncSession(BoundedAsyncConnection):
     wire: Wire
     born_at: float
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Where to connect and how. `prepare` False: behind a pooler in transaction mode, so no session state."""
-
-    dsn: str
-    schema: str
-    application_name: str
-    prepare: bool
-    timeout: float
-
-    @property
-    def conninfo(self) -> str:
-        return conninfo(
-            self.dsn,
-            application_name=self.application_name,
-            statement_timeout=self.timeout,
-            pinned_plans=True,
-            is_pooled=not self.prepare,
-        )
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        # Statements ask for preparation themselves; without a threshold the driver never prepares.
-        return {
-            "autocommit": True,
-            "prepare_threshold": 5 if self.prepare else None,
-            "answer_within": self.timeout + SILENCE,
-        }
 
 
 class Connections:

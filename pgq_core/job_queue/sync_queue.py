@@ -12,15 +12,16 @@ import psycopg
 from psycopg import Connection
 from psycopg.pq import TransactionStatus
 
-from pgq_core.domain.enqueue import checked_max_connections, checked_patience, checked_text
+from pgq_core.domain.enqueue import checked_max_connections
 from pgq_core.domain.job import JSON, Job
 from pgq_core.handlers import Handler, Registry
 from pgq_core.job_queue.answers import CancelAnswer, FailedJob, JobReport, Lease
 from pgq_core.job_queue.claiming import DEFAULT_LEASE
-from pgq_core.job_queue.connections import Connections, Target
+from pgq_core.job_queue.connections import Connections
 from pgq_core.job_queue.flow import Attempt, Flow, Held, Pause, Quick, Step
 from pgq_core.job_queue.foreign import CallersConnection, driver_connection
 from pgq_core.job_queue.request import EnqueuedJob, JobRequest
+from pgq_core.job_queue.target import Target
 from pgq_core.job_queue.translation import explained
 from pgq_core.job_queue.verbs import MAX_CONNECTIONS, TIMEOUT, Verbs
 from pgq_core.queries import Statement
@@ -54,13 +55,7 @@ class JobQueue:
         self._verbs = Verbs(schema, registry, max_attempts=max_attempts, max_payload=max_payload)
         self._may_prepare = prepare
         self._connections = Connections(
-            Target(
-                checked_text("dsn", dsn),
-                self._verbs.schema,
-                checked_text("application_name", application_name),
-                prepare,
-                checked_patience(timeout),
-            ),
+            Target.checked(dsn, self._verbs.schema, application_name, prepare=prepare, timeout=timeout),
             max_size=checked_max_connections(max_connections),
         )
 

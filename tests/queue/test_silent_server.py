@@ -50,7 +50,7 @@ def silence(conn: Connection[DictRow]) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _no_patience_beyond_the_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pgq_core.job_queue.connections.SILENCE", 0.0)
+    monkeypatch.setattr("pgq_core.job_queue.target.SILENCE", 0.0)
 
 
 @pytest.fixture

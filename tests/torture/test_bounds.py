@@ -12,7 +12,7 @@ import pytest
 import pgq_core
 import pgq_tui
 from pgq_core import bounded
-from pgq_core.job_queue import connections
+from pgq_core.job_queue import target
 from pgq_core.maintenance import leadership
 from pgq_core.service import PeriodicService
 from pgq_core.worker import announcement, completer, desk, orphan, producer, runner
@@ -99,7 +99,7 @@ def test_each_plain_call_of_the_database_gives_a_silent_server_up() -> None:
     ("limit", "longest"),
     [
         (bounded.ANSWER_WITHIN, 60),
-        (connections.SILENCE, 5),
+        (target.SILENCE, 5),
         (lane.SILENCE, 5),
         (producer.CALL_LIMIT, 60),
         (completer.CALL_LIMIT, 60),
