@@ -31,8 +31,16 @@ _PINNED_PLANS = (
     " -c enable_mergejoin=off -c jit=off"
 )
 
+IDLE_LIMIT = 30.0
+"""Seconds after which the server ends a session of ours that says nothing in the middle of its transaction.
+
+Ours follow one statement by the next. Only a process that is suspended, or a host that hangs, keeps one open, and with it
+the locks on its jobs, which nobody else could give back before it goes on.
+"""
+
 _TRANSIENT_CLASSES = ("08", "40", "53", "55", "57", "58")
 _READ_ONLY = "25006"
+_SESSION_ENDED = ("25P03", "25P04")  # by the limit on idle time in a transaction, or on the transaction itself
 
 
 def conninfo(
@@ -40,12 +48,14 @@ def conninfo(
     *,
     application_name: str,
     statement_timeout: float | None = None,
+    idle_limit: float | None = None,
     read_only: bool = False,
     pinned_plans: bool = False,
     is_pooled: bool = False,
 ) -> str:
     """The connection string with our network limits and session settings; what `dsn` itself says wins.
 
+    `statement_timeout`, `idle_limit` (within a transaction): seconds; None: what the server is set to.
     `is_pooled`: without session settings, which a pooler in transaction mode refuses or drops.
     """
     if is_pooled:
@@ -55,6 +65,8 @@ def conninfo(
     options = _SESSION
     if statement_timeout is not None:
         options += f" -c statement_timeout={int(statement_timeout * 1000)}"
+    if idle_limit is not None:
+        options += f" -c idle_in_transaction_session_timeout={int(idle_limit * 1000)}"
     if pinned_plans:
         options += _PINNED_PLANS
     if read_only:
@@ -71,12 +83,14 @@ async def connect(
     *,
     application_name: str,
     statement_timeout: float | None = None,
+    idle_limit: float | None = IDLE_LIMIT,
     read_only: bool = False,
     pinned_plans: bool = False,
     answer_within: float | None = None,
 ) -> AsyncConnection[Any]:
     """An autocommit connection; `pinned_plans` for a worker's own statements.
 
+    `idle_limit`: None where other people's code runs between the statements of a transaction.
     `answer_within`: seconds after which a silent server is given up; None: the caller looks at the clock.
     Through a pooler that refuses session settings it comes without them, and without prepared statements. Raises
     DatabaseUnavailable when the server cannot be reached or refuses.
@@ -85,6 +99,7 @@ async def connect(
         dsn,
         application_name=application_name,
         statement_timeout=statement_timeout,
+        idle_limit=idle_limit,
         read_only=read_only,
         pinned_plans=pinned_plans,
     )
@@ -111,6 +126,7 @@ def connect_sync(
     *,
     application_name: str,
     statement_timeout: float | None = None,
+    idle_limit: float | None = IDLE_LIMIT,
     read_only: bool = False,
     pinned_plans: bool = False,
     answer_within: float = ANSWER_WITHIN,
@@ -120,6 +136,7 @@ def connect_sync(
         dsn,
         application_name=application_name,
         statement_timeout=statement_timeout,
+        idle_limit=idle_limit,
         read_only=read_only,
         pinned_plans=pinned_plans,
     )
@@ -153,7 +170,7 @@ def is_transient(error: BaseException) -> bool:
         return isinstance(error, OSError)
     if error.sqlstate is None:
         return isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError))
-    return error.sqlstate.startswith(_TRANSIENT_CLASSES) or error.sqlstate == _READ_ONLY
+    return error.sqlstate.startswith(_TRANSIENT_CLASSES) or error.sqlstate in (_READ_ONLY, *_SESSION_ENDED)
 
 
 def translated(error: psycopg.Error) -> PgqError | psycopg.Error:

@@ -122,7 +122,7 @@ class JobTransactions:
                 await kept.conn.execute(self._reset)
                 return kept
             await kept.conn.close()
-        return _Kept(await connect(self._dsn, application_name=_APPLICATION))
+        return _Kept(await connect(self._dsn, application_name=_APPLICATION, idle_limit=None))
 
     @contextlib.contextmanager
     def _connection_sync(self) -> Iterator[Connection[Any]]:
@@ -148,7 +148,7 @@ class JobTransactions:
                     return kept
                 kept.conn.close()
         # No limit of ours: a handler's own statements may take as long as its job may.
-        return _Kept(connect_sync(self._dsn, application_name=_APPLICATION, answer_within=0))
+        return _Kept(connect_sync(self._dsn, application_name=_APPLICATION, idle_limit=None, answer_within=0))
 
 
 class _Kept(Generic[Conn]):

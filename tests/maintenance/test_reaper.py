@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+import psycopg
 import pytest
 
+from pgq_core.database import IDLE_LIMIT, connect, connect_sync, is_transient
 from pgq_core.domain.decision import MAX_LOSSES
 from pgq_core.maintenance import Maintenance
 from tests.support.queue_database import FAULTS, QueueDatabase
@@ -117,8 +119,6 @@ async def test_lost_job_that_was_asked_to_stop_ends_as_cancelled(
 async def test_reaper_leaves_a_row_that_somebody_finishes_right_now(
     database: QueueDatabase, maintenance: Maintenance
 ) -> None:
-    import psycopg
-
     job_id = running_job(database, "nobody", claimed="10")
     with psycopg.connect(database.dsn) as finisher:
         finisher.execute("SELECT FROM jobs WHERE id = %s FOR UPDATE", (job_id,))
@@ -129,6 +129,37 @@ async def test_reaper_leaves_a_row_that_somebody_finishes_right_now(
     await maintenance.reaper.run_once()
 
     assert database.runs(job_id) == []
+
+
+async def test_who_is_suspended_amid_a_transaction_does_not_hold_the_jobs_of_the_dead_for_ever(
+    database: QueueDatabase, maintenance: Maintenance
+) -> None:
+    """A reaper that was stopped between two statements: its successor passes by the rows that it has locked."""
+    job_id = running_job(database, "nobody", claimed="10")
+    with connect_sync(database.dsn, application_name="suspended", idle_limit=0.2) as suspended:
+        suspended.execute("BEGIN")
+        suspended.execute("SELECT FROM jobs WHERE id = %s FOR UPDATE", (job_id,))
+
+        await eventually_async(lambda: _reaped(database, maintenance, job_id), timeout=60)
+
+        with pytest.raises(psycopg.Error) as ended:
+            suspended.execute("COMMIT")
+    assert is_transient(ended.value), "who wakes up connects anew"
+
+
+async def _reaped(database: QueueDatabase, maintenance: Maintenance, job_id: int) -> bool:
+    await maintenance.reaper.run_once()
+    return (database.job(job_id) or {})["status"] == "pending"
+
+
+async def test_every_session_of_ours_may_be_silent_in_a_transaction_for_so_long_and_no_longer(dsn: str) -> None:
+    look = "SELECT extract(epoch FROM current_setting('idle_in_transaction_session_timeout')::interval)"
+    async with await connect(dsn, application_name="ours") as conn, conn.cursor() as cursor:
+        (own,) = await (await cursor.execute(look)).fetchone() or ()
+    with connect_sync(dsn, application_name="others'", idle_limit=None) as plain:
+        (others,) = plain.execute(look).fetchone() or ()
+
+    assert (own, others) == (IDLE_LIMIT, 0)
 
 
 async def test_more_jobs_than_a_batch_come_back(database: QueueDatabase, maintenance: Maintenance) -> None:

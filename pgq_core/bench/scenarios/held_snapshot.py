@@ -98,7 +98,7 @@ class HeldSnapshot(Scenario):
 @contextlib.contextmanager
 def _snapshot(database: BenchDatabase) -> Iterator[None]:
     """A session that sees the database as it is now until the block ends."""
-    with connect_sync(database.dsn, application_name="pgq bench snapshot") as conn:
+    with connect_sync(database.dsn, application_name="pgq bench snapshot", idle_limit=None) as conn:
         conn.isolation_level = IsolationLevel.REPEATABLE_READ
         with conn.transaction():
             database.statements.read_clock().fetch_one_sync(conn)
