@@ -34,8 +34,8 @@ _PINNED_PLANS = (
 IDLE_LIMIT = 30.0
 """Seconds after which the server ends a session of ours that says nothing in the middle of its transaction.
 
-Ours follow one statement by the next. Only a process that is suspended, or a host that hangs, keeps one open, and with it
-the locks on its jobs, which nobody else could give back before it goes on.
+Ours follow one statement by the next. Only a process that is suspended, or a host that hangs, keeps one open, and with
+it the locks on its jobs, which nobody else could give back before it goes on.
 """
 
 _TRANSIENT_CLASSES = ("08", "40", "53", "55", "57", "58")
