@@ -178,6 +178,11 @@ class PgqApp(App[int]):
     async def _deliver(self, event: Typed) -> None:
         await super().on_event(event)
 
+    @property
+    def typed_at(self) -> float | None:
+        """When the key was typed that is dealt with now; None where it is none."""
+        return self._keys.typed_at
+
     def on_key_passed(self, message: KeyPassed) -> None:
         message.arrived.set()
 

@@ -45,18 +45,22 @@ class KeyGate:
     def __init__(self, app: App[int], deliver: Callable[[Typed], Awaitable[None]]) -> None:
         self._app = app
         self._deliver = deliver
-        self._typed: asyncio.Queue[Typed] = asyncio.Queue(maxsize=TYPED_AHEAD)
+        self._typed: asyncio.Queue[tuple[Typed, float]] = asyncio.Queue(maxsize=TYPED_AHEAD)
+        self.typed_at: float | None = None
+        """When the key was typed that is dealt with now (`time.monotonic`); None between two keys."""
 
     def take(self, event: Typed) -> None:
         """It will be delivered after all that was taken before; lost where nobody can have meant so many."""
         with contextlib.suppress(asyncio.QueueFull):
-            self._typed.put_nowait(event)
+            self._typed.put_nowait((event, time.monotonic()))
 
     async def run(self) -> None:
         """Deliver until the app has no screen left; must be called inside a worker."""
         with contextlib.suppress(ScreenStackError):
             while True:
-                await self._let_through(await self._typed.get())
+                event, self.typed_at = await self._typed.get()
+                await self._let_through(event)
+                self.typed_at = None
 
     async def _let_through(self, event: Typed) -> None:
         screen, commands = self._app.screen, self._commands()

@@ -105,8 +105,13 @@ class Dialog(ModalScreen[Result]):
 
     @property
     def is_armed(self) -> bool:
-        """Whether the moment after opening is over."""
-        return self._clock() - self._opened_at >= DEAD_SECONDS
+        """Whether the moment after opening is over, and was when the key was typed that is dealt with now.
+
+        A key may have been held until the dialog was there: nobody can have read what it would confirm.
+        """
+        typed_at: float | None = getattr(self.app, "typed_at", None)
+        given_at = self._clock() if typed_at is None else min(self._clock(), typed_at)
+        return given_at - self._opened_at >= DEAD_SECONDS
 
     def on_mount(self) -> None:
         """The dead moment starts when the dialog is there, not when somebody made it."""
