@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,8 +53,9 @@ def prometheus(api: ApiProcess, tmp_path: Path) -> Iterator[str]:
         stderr=subprocess.DEVNULL,
     )
     try:
-        eventually(lambda: _listens(port), timeout=30)
-        yield f"http://127.0.0.1:{port}"
+        url = f"http://127.0.0.1:{port}"
+        eventually(lambda: _is_ready(url), timeout=60)
+        yield url
     finally:
         server.terminate()
         server.wait(60)
@@ -115,6 +115,9 @@ def _evaluated(prometheus: str) -> list[dict[str, Any]]:
     return rules if all(rule["health"] != "unknown" for rule in rules) else []
 
 
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+def _is_ready(url: str) -> bool:
+    """It listens before it serves: until its own storage is open, everything is 503."""
+    try:
+        return httpx.get(f"{url}/-/ready", verify=False).status_code == 200
+    except httpx.TransportError:
+        return False
