@@ -22,8 +22,12 @@ _NETWORK = {
 # A payload may hold any character, whatever PGCLIENTENCODING or the address says: one that LATIN1 lacks would fail all
 # claims of its queue.
 _ENCODING = {"client_encoding": "UTF8"}
-# Our statements are written for READ COMMITTED, whatever the administrator's default is.
-_SESSION = "-c default_transaction_isolation=read\\ committed -c timezone=UTC"
+# Our statements are written for READ COMMITTED, and our driver reads and writes values in PostgreSQL's usual forms,
+# whatever the administrator's defaults are.
+_SESSION = (
+    "-c default_transaction_isolation=read\\ committed -c timezone=UTC -c datestyle=ISO"
+    " -c intervalstyle=postgres -c array_nulls=on"
+)
 # The worker's statements touch rows by primary key or in the order of one index. With statistics of a queue that was
 # empty a minute ago the planner would rather scan the whole table: 120 us a job where nested loops take 10.
 _PINNED_PLANS = (

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, Final
 
 import psycopg
 from psycopg import AsyncConnection
 
+from pgq_core.database import first_line
 from pgq_core.domain.fingerprint import fingerprint
 from pgq_core.domain.job import DeathReason
 from pgq_core.maintenance.duty import Duty
@@ -16,6 +18,7 @@ from pgq_core.maintenance.leadership import Leadership
 from pgq_core.maintenance.reaper import STATISTICS_SLOT
 from pgq_core.queries import Queries, Statement
 from pgq_core.queries.claims import BuriedJob
+from pgq_core.queries.piecemeal import write_what_can_be
 from pgq_core.queries.upkeep import DoomedRow
 
 BATCH: Final = 500
@@ -32,10 +35,10 @@ class Undertaker(Duty):
             return
         began = time.monotonic()
         try:
-            count = await self._bury(conn)
+            count = await self._bury(conn, has_partitions=False)
         except psycopg.errors.CheckViolation:
             await self._queries.ensure_partitions(days_ahead=1).execute(conn)
-            count = await self._bury(conn)
+            count = await self._bury(conn, has_partitions=True)
         self.looked(began, found_all=count < BATCH)
         if count == BATCH:
             self.nudge()
@@ -48,17 +51,30 @@ class Undertaker(Duty):
         """What the dead letter says."""
         raise NotImplementedError
 
-    async def _bury(self, conn: AsyncConnection[Any]) -> int:
+    async def _bury(self, conn: AsyncConnection[Any], *, has_partitions: bool) -> int:
+        """How many were buried. One that the database refuses to bury stays where it was, and is tried again."""
+
+        async def write(letters: Sequence[BuriedJob]) -> None:
+            await self._queries.bury_jobs(letters, slot=STATISTICS_SLOT).execute(conn)
+
         async with conn.transaction():
             rows = await self.take().fetch_all(conn)
-            if rows:
-                letters = [self._letter(row) for row in rows]
-                await self._queries.bury_jobs(letters, slot=STATISTICS_SLOT).execute(conn)
+            letters = [self._letter(row) for row in rows]
+            refused = {
+                letter.id: error
+                for letter, error in await write_what_can_be(conn, letters, write, has_partitions=has_partitions)
+            }
+            if refused:
+                await self._queries.release_jobs(
+                    [(row.id, row.claim_token) for row in rows if row.id in refused]
+                ).execute(conn)
         for row in rows:
-            self._logger.error(
-                "job_dead", job_id=row.id, job_type=row.job_type, queue=row.queue, reason=str(self.reason)
-            )
-        return len(rows)
+            facts = {"job_id": row.id, "job_type": row.job_type, "queue": row.queue, "reason": str(self.reason)}
+            if row.id in refused:
+                self._logger.error("job_not_buried", **facts, error=first_line(refused[row.id]))
+            else:
+                self._logger.error("job_dead", **facts)
+        return len(rows) - len(refused)
 
     def _letter(self, row: DoomedRow) -> BuriedJob:
         words = self.words(row)

@@ -5,21 +5,26 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 from random import Random
 from typing import Any, Final
 
 import psycopg
 from psycopg import AsyncConnection
 
+from pgq_core.database import first_line
 from pgq_core.domain.decision import FailureKind, decide_after_failure
 from pgq_core.maintenance.duty import Duty
 from pgq_core.maintenance.leadership import Leadership
 from pgq_core.queries import Queries
 from pgq_core.queries.claims import BuriedJob, RescheduledJob
 from pgq_core.queries.orphans import OrphanRow
+from pgq_core.queries.piecemeal import write_what_can_be
 
 BATCH: Final = 500
 STATISTICS_SLOT: Final = 15
+PASSED_BY_FOR: Final = 60.0
+"""Seconds until a job that could not be given back is tried again."""
 
 
 class Reaper(Duty):
@@ -33,36 +38,58 @@ class Reaper(Duty):
         super().__init__(leadership, queries, interval=interval)
         self._stale_limit = timedelta(seconds=stale_limit)
         self._random = random
+        self._passed_by: dict[int, float] = {}
+        """Jobs whose write was refused, and until when they are left alone."""
 
     async def work(self, conn: AsyncConnection[Any]) -> None:
-        try:
-            orphans, writes = await self._reap(conn)
-        except psycopg.errors.CheckViolation:  # no partition for the day one of the jobs was claimed
-            await self._queries.ensure_partitions(days_ahead=1).execute(conn)
-            orphans, writes = await self._reap(conn)
-        for orphan, write in zip(orphans, writes, strict=True):
-            self._log(orphan, write)
-        if len(orphans) == BATCH:
-            self.nudge()
-
-    async def _reap(self, conn: AsyncConnection[Any]) -> tuple[list[OrphanRow], list[RescheduledJob | BuriedJob]]:
         if not await self._knows_the_time(conn):
-            return [], []
+            return
+        try:
+            await self._reap(conn, has_partitions=False)
+        except psycopg.errors.CheckViolation:  # perhaps no partition for the day one of the jobs was claimed
+            await self._queries.ensure_partitions(days_ahead=1).execute(conn)
+            await self._reap(conn, has_partitions=True)
+
+    async def _reap(self, conn: AsyncConnection[Any], *, has_partitions: bool) -> None:
         async with conn.transaction():
             lost = await self._queries.mark_lost_workers(stale_limit=self._stale_limit).fetch_all(conn)
             orphans = await self._lock_orphans(conn) if lost or self.is_rested() else []
-            writes = [self._fate(orphan) for orphan in orphans]
-            await self._write(conn, writes)
+            await self._complete(conn, [orphan.id for orphan in orphans if not orphan.claim_token])
+            fates = {orphan.id: self._fate(orphan) for orphan in orphans if orphan.claim_token}
+            refused = await write_what_can_be(
+                conn, list(fates.values()), partial(self._write, conn), has_partitions=has_partitions
+            )
         for worker_id in lost:
             self._logger.warning("worker_lost", worker_id=worker_id)
-        return orphans, writes
+        for write, error in refused:
+            self._pass_by(fates.pop(write.id), error)
+        for orphan in orphans:
+            if orphan.id in fates:
+                self._log(orphan, fates[orphan.id])
+        if len(orphans) == BATCH:
+            self.nudge()
 
     async def _lock_orphans(self, conn: AsyncConnection[Any]) -> list[OrphanRow]:
         """Right after a worker was lost, and from time to time: the look goes through all that runs."""
         began = time.monotonic()
-        orphans = await self._queries.lock_lost_jobs(stale_limit=self._stale_limit, limit=BATCH).fetch_all(conn)
+        self._passed_by = {job_id: until for job_id, until in self._passed_by.items() if until > began}
+        statement = self._queries.lock_lost_jobs(
+            stale_limit=self._stale_limit, limit=BATCH, except_jobs=list(self._passed_by)
+        )
+        orphans = await statement.fetch_all(conn)
         self.looked(began, found_all=len(orphans) < BATCH)
         return orphans
+
+    async def _complete(self, conn: AsyncConnection[Any], ids: Sequence[int]) -> None:
+        """Rows that somebody made by hand become claims that a later turn can give back."""
+        if ids:
+            await self._queries.complete_claims(ids).execute(conn)
+            self._logger.warning("claims_completed", job_ids=ids[:20], count=len(ids))
+
+    def _pass_by(self, write: RescheduledJob | BuriedJob, error: psycopg.Error) -> None:
+        """The database refuses this one: it must not stand in the way of the others, and is tried again later."""
+        self._passed_by[write.id] = time.monotonic() + PASSED_BY_FOR
+        self._logger.error("job_not_given_back", job_id=write.id, error=first_line(error), again_in=PASSED_BY_FOR)
 
     async def _knows_the_time(self, conn: AsyncConnection[Any]) -> bool:
         """Whether ages are real: after somebody has set the server's clock, everybody gets time to beat."""

@@ -17,6 +17,7 @@ class OrphanRow:
 
     id: int
     claim_token: int
+    """0: the row was made by hand, and lacks its token or the time of its claim; no write would match it."""
     worker_id: str
     queue: str
     job_type: str

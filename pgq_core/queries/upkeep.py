@@ -244,8 +244,16 @@ class UpkeepQueries(QueryGroup):
         """Rows: the ids of the workers that were taken for lost just now."""
         return self._statement("mark_lost_workers", str, stale_limit=stale_limit)
 
-    def lock_lost_jobs(self, *, stale_limit: timedelta, limit: int) -> Statement[OrphanRow]:
-        return self._statement("lock_lost_jobs", OrphanRow, stale_limit=stale_limit, limit=limit)
+    def lock_lost_jobs(
+        self, *, stale_limit: timedelta, limit: int, except_jobs: Sequence[int] = ()
+    ) -> Statement[OrphanRow]:
+        return self._statement(
+            "lock_lost_jobs", OrphanRow, stale_limit=stale_limit, limit=limit, except_jobs=list(except_jobs)
+        )
+
+    def complete_claims(self, ids: Sequence[int]) -> Statement[int]:
+        """Rows: those of the running jobs that lacked their token or the time of their claim."""
+        return self._statement("complete_claims", int, ids=list(ids))
 
     def claim_spent_jobs(self, *, holder: str, limit: int) -> Statement[DoomedRow]:
         return self._statement("claim_spent_jobs", DoomedRow, holder=holder, limit=limit)

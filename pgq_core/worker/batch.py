@@ -61,6 +61,13 @@ class Batch:
             *self.unwritten,
         ]
 
+    def job_ids(self) -> list[int]:
+        return [
+            *(attempt.row.id for attempt in self.attempts()),
+            *(letter.id for letter, attempt in self.letters if attempt is None),
+            *(row.id for row in self.released),
+        ]
+
 
 def simplified(attempt: Attempt, error: psycopg.Error) -> Write | None:
     """The same outcome without what the database would not take, and words in its place."""

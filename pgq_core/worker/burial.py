@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from random import Random
 from typing import Any
 
 import psycopg
 from psycopg import AsyncConnection
 
+from pgq_core.database import first_line
 from pgq_core.domain.text import storable
 from pgq_core.logs import get_logger
 from pgq_core.queries import Queries
+from pgq_core.queries.claims import BuriedJob, RescheduledJob
+from pgq_core.queries.piecemeal import write_what_can_be
 from pgq_core.worker.exits import ExitKind
 from pgq_core.worker.handle import Intent, RunnerHandle
 from pgq_core.worker.marks import Mark
@@ -50,12 +53,12 @@ class Burial:
 
     async def write(self, conn: AsyncConnection[Any]) -> None:
         try:
-            await self._write(conn)
-        except psycopg.errors.CheckViolation:  # no partition for the day one of its jobs started
+            await self._write(conn, has_partitions=False)
+        except psycopg.errors.CheckViolation:  # perhaps no partition for the day one of its jobs started
             await self._queries.ensure_partitions(days_ahead=1).execute(conn)
-            await self._write(conn)
+            await self._write(conn, has_partitions=True)
 
-    async def _write(self, conn: AsyncConnection[Any]) -> None:
+    async def _write(self, conn: AsyncConnection[Any], *, has_partitions: bool) -> None:
         async with conn.transaction():
             orphans = await self._queries.lock_claims_of_worker(worker_id=self._handle.worker_id).fetch_all(conn)
             rescue = rescue_of(
@@ -66,17 +69,34 @@ class Burial:
                 monotonic_ns=self._died_ns,
                 random=self._random,
             )
-            await self._give_back(conn, rescue)
+            refused = await self._give_back(conn, rescue, has_partitions=has_partitions)
             await self._record_end(conn)
+        for job_id, error in refused.items():
+            # Left to the reaper, which tries again from time to time.
+            self._logger.error("job_not_given_back", job_id=job_id, error=first_line(error))
         self._log(rescue)
 
-    async def _give_back(self, conn: AsyncConnection[Any], rescue: Rescue) -> None:
-        if rescue.released:
-            await self._queries.release_jobs(rescue.released).execute(conn)
-        if rescue.rescheduled:
-            await self._queries.reschedule_jobs(rescue.rescheduled, slot=self._handle.slot).execute(conn)
-        if rescue.buried:
-            await self._queries.bury_jobs(rescue.buried, slot=self._handle.slot).execute(conn)
+    async def _give_back(
+        self, conn: AsyncConnection[Any], rescue: Rescue, *, has_partitions: bool
+    ) -> dict[int, psycopg.Error]:
+        """Answers the jobs whose write was refused. They keep neither the others nor our own end from being written."""
+        queries, slot = self._queries, self._handle.slot
+
+        async def release(claims: Sequence[tuple[int, int]]) -> None:
+            await queries.release_jobs(claims).execute(conn)
+
+        async def reschedule(writes: Sequence[RescheduledJob]) -> None:
+            await queries.reschedule_jobs(writes, slot=slot).execute(conn)
+
+        async def bury(letters: Sequence[BuriedJob]) -> None:
+            await queries.bury_jobs(letters, slot=slot).execute(conn)
+
+        released = await write_what_can_be(conn, rescue.released, release, has_partitions=has_partitions)
+        rescheduled = await write_what_can_be(conn, rescue.rescheduled, reschedule, has_partitions=has_partitions)
+        buried = await write_what_can_be(conn, rescue.buried, bury, has_partitions=has_partitions)
+        refused = {job_id: error for (job_id, _), error in released}
+        refused |= {write.id: error for write, error in rescheduled}
+        return refused | {letter.id: error for letter, error in buried}
 
     async def _record_end(self, conn: AsyncConnection[Any]) -> None:
         _, finished, failed, late_writes = self._handle.counters()

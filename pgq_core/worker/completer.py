@@ -7,16 +7,17 @@ import contextlib
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
-from typing import Any, Final, TypeGuard, TypeVar
+from typing import Any, Final, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection
 
-from pgq_core.database import connect
+from pgq_core.database import connect, first_line
 from pgq_core.errors import DatabaseUnavailable
 from pgq_core.logs import RepeatedTrouble, get_logger
 from pgq_core.queries import Queries, Statement
 from pgq_core.queries.claims import BuriedJob, ClaimedRow, FinishedJob, RescheduledJob
+from pgq_core.queries.piecemeal import is_refusal
 from pgq_core.queries.wire import fetch_quickly
 from pgq_core.service import AT_ONCE, Pauses
 from pgq_core.worker.attempt import Attempt, Verdict
@@ -24,6 +25,7 @@ from pgq_core.worker.batch import Batch, simplified
 from pgq_core.worker.clock import DatabaseClock
 from pgq_core.worker.job_log import JobLog
 from pgq_core.worker.marks import Marks, Turn
+from pgq_core.worker.refused import AGAIN, Refused
 
 BATCH: Final = 500
 """Rows of one statement; larger ones cost the overlap of claim, work and write (measured: 500 is best)."""
@@ -31,8 +33,10 @@ LINGER: Final = 0.005
 """Seconds that a small batch waits for company while more work is at hand."""
 CALL_LIMIT: Final = 30.0
 """Seconds after which an answer is no longer waited for."""
-_ROW_FAULTS: Final = ("21", "22", "23", "54")
-"""SQLSTATE classes that name a fault of a value, not of the server."""
+MOST_REFUSED: Final = 20
+"""Outcomes refused in a row after which it is no matter of single rows: all are held, and nothing new is claimed."""
+_VALUE_FAULTS: Final = ("21", "22", "23", "54")
+"""SQLSTATE classes that name a fault of a value: words in its place may be taken."""
 
 _JOB_ID: Final = attrgetter("row.id")
 
@@ -81,10 +85,13 @@ class Completer:
         """It has to be woken for what is added."""
         self._is_careful = False
         """One of the waiting rows makes its statement fail: they are written one by one."""
+        self._refused = Refused(self._wake)
+        self._refused_in_a_row = 0
         self.is_in_trouble = False
         """Outcomes cannot be written right now: nothing new should be claimed."""
         self._pauses = Pauses(first=AT_ONCE)
-        self._trouble = RepeatedTrouble(get_logger("pgq.worker", worker_id=worker_id))
+        self._logger = get_logger("pgq.worker", worker_id=worker_id)
+        self._trouble = RepeatedTrouble(self._logger)
 
     def add(self, attempt: Attempt) -> None:
         """An attempt that has ended; its `write` says how."""
@@ -109,6 +116,7 @@ class Completer:
             {attempt.row.id for attempt in (*self._attempts, *self._writing)}
             | {letter.id for letter in self._letters}
             | {row.id for row in self._released}
+            | self._refused.job_ids()
         )
 
     def is_empty(self) -> bool:
@@ -149,27 +157,34 @@ class Completer:
         self._work.set()
 
     def _has_something(self) -> bool:
-        return bool(self._attempts or self._letters or self._released)
+        return bool(self._attempts or self._letters or self._released) or self._refused.has_due()
 
     async def _write_or_wait(self) -> None:
-        batch = self._take()
+        again = self._refused.take_due()
+        batch = self._take() if again is None else again
         self._writing = batch.attempts()
         try:
             async with asyncio.timeout(CALL_LIMIT):
                 await self._write(batch)
         except (psycopg.Error, DatabaseUnavailable, OSError, TimeoutError) as error:
+            self._writing = []
+            if again is not None and is_refusal(error):
+                self._refused.add(again)
+                return
             self._put_back(batch)
-            if _is_fault_of_a_row(error) and batch.attempts():  # nothing else could be said more simply
-                self._simplify(batch, error)
+            if isinstance(error, psycopg.Error) and is_refusal(error):
+                await self._single_out(batch, error)
             else:
                 await self._wait_for_database(error)
         else:
             self._writing = []
+            self._refused_in_a_row = 0
             self._marks.turned(Turn.FINISH)
             if self.is_in_trouble:
                 self.is_in_trouble = False
                 self._trouble.over("outcomes_written_again")
                 self._pauses.reset()
+                self._refused.hurry()
                 self._on_change()
 
     def _take(self) -> Batch:
@@ -198,20 +213,30 @@ class Completer:
             async with asyncio.timeout(self._pauses.next()):
                 await self._closing.wait()
 
-    def _simplify(self, batch: Batch, error: psycopg.Error) -> None:
-        """One of the rows is at fault: they go one by one, and what cannot be stored is replaced by words."""
+    async def _single_out(self, batch: Batch, error: psycopg.Error) -> None:
+        """One of the rows is at fault: they go one by one, and it is put more simply or set aside."""
+        is_about_a_value = (error.sqlstate or "").startswith(_VALUE_FAULTS)
+        if not is_about_a_value:
+            await self._drop()  # the fault may be this session's
         if not self._is_careful:
             self._is_careful = True
-            return
-        self._trouble.say("outcome_not_storable", error)
-        for attempt in batch.attempts():
-            if attempt.is_simplified:
-                # Refused in its plainest form too: left to the reaper, which writes a plainer one still.
-                self._attempts.remove(attempt)
-                self._on_written([attempt])
-            else:
+        elif is_about_a_value and any(not attempt.is_simplified for attempt in batch.attempts()):
+            self._trouble.say("outcome_not_storable", error)
+            for attempt in batch.attempts():
                 attempt.is_simplified = True
                 attempt.write = simplified(attempt, error)
+        elif self._refused_in_a_row >= MOST_REFUSED:
+            self._attempts.rotate(-1)  # another one may be taken
+            await self._wait_for_database(error)
+        else:
+            self._refused_in_a_row += 1
+            self._set_aside(error)
+
+    def _set_aside(self, error: psycopg.Error) -> None:
+        """The outcome in front. Its mark stays: our keeper has to know that the job was through."""
+        batch = self._take()
+        self._refused.add(batch)
+        self._logger.error("outcome_refused", job_id=batch.job_ids()[0], error=first_line(error), again_in=AGAIN)
 
     async def _write(self, batch: Batch) -> None:
         """One statement per kind of outcome; each empties its part of the batch when it is through."""
@@ -227,7 +252,7 @@ class Completer:
             await self._release(batch)
         self._settle(batch.unwritten)
         batch.unwritten.clear()
-        if not self._attempts:
+        if not (self._attempts or self._letters or self._released):
             self._is_careful = False
 
     async def _finish_plainly(self, batch: Batch) -> None:
@@ -342,10 +367,6 @@ class Completer:
         if conn is not None:
             with contextlib.suppress(Exception):  # it may be broken in any way
                 await conn.close()
-
-
-def _is_fault_of_a_row(error: Exception) -> TypeGuard[psycopg.Error]:
-    return isinstance(error, psycopg.Error) and (error.sqlstate or "").startswith(_ROW_FAULTS)
 
 
 def _starts(writes: Iterable[FinishedJob | RescheduledJob | BuriedJob]) -> list[float]:

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any, Final, Generic, TypeVar
 
 import psycopg
-from psycopg import AsyncConnection, Connection
+from psycopg import AsyncConnection, Connection, sql
 from psycopg.pq import TransactionStatus
 
-from pgq_core.database import connect, connect_sync
+from pgq_core.database import IDLE_LIMIT, connect, connect_sync
 from pgq_core.errors import ClaimLost, DatabaseUnavailable
 from pgq_core.queries import Queries, Statement
 from pgq_core.queries.claims import FinishedJob
@@ -35,6 +35,8 @@ class JobTransactions:
         self._idle: list[_Kept[AsyncConnection[Any]]] = []
         self._idle_sync: list[_Kept[Connection[Any]]] = []
         self._reset = schema_statement("reset_session", queries.schema).encode()
+        milliseconds = sql.Literal(int(IDLE_LIMIT * 1000))
+        self._limit_silence = schema_statement("limit_silence", queries.schema, milliseconds=milliseconds).encode()
 
     async def run(
         self,
@@ -53,6 +55,7 @@ class JobTransactions:
                         write = end(await call(conn))
                     if not isinstance(write, FinishedJob):
                         raise _RolledBack(write)
+                    await conn.execute(self._limit_silence)
                     await self._finish(conn, write)
             except _RolledBack as rolled_back:
                 return rolled_back.write
@@ -70,6 +73,7 @@ class JobTransactions:
                     # Whoever settled the attempt meanwhile (its time limit) wrote another outcome.
                     if not isinstance(write, FinishedJob) or attempt.is_settled:
                         raise _RolledBack(write)
+                    conn.execute(self._limit_silence)
                     self._finish_sync(conn, write)
             except _RolledBack as rolled_back:
                 return rolled_back.write

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 import psycopg
@@ -37,7 +38,7 @@ def nobody_is_taken_for_lost_before_the_server_has_been_up_so_long(play: Play) -
     play.job(locked_by="unknown", claim_token=1, locked_at="1900-01-01")
 
     assert play.ids("mark_lost_workers", stale_limit=YEARS) == []
-    assert play.ids("lock_lost_jobs", stale_limit=YEARS, limit=10) == []
+    assert play.ids("lock_lost_jobs", stale_limit=YEARS, limit=10, except_jobs=[]) == []
 
 
 spared("mark_lost_workers", "AND w.stopped_at IS NULL", "WHERE stopped_at IS NULL", because=REDUNDANT)
@@ -54,17 +55,33 @@ def only_a_job_that_nobody_works_on_is_rescued(play: Play) -> None:
         play.job(locked_by="gone", claim_token=1),
         play.job(locked_by="never registered", **old),
     ]
+    lost.append(play.job(locked_by="never registered", **old))
+    past_the_triggers(play, f"UPDATE jobs SET locked_at = NULL WHERE id = {lost[-1]}")
     play.job(locked_by="own loop", lease_until="2999-01-01", **old)
     play.job(locked_by="gone", lease_until="2999-01-01", **old)
     play.job(locked_by="alive", **old)
     play.job(locked_by="just now", claim_token=1)
     play.job()
 
-    def found(limit: int = 10) -> list[int]:
-        return play.ids("lock_lost_jobs", stale_limit=timedelta(microseconds=1), limit=limit)
+    def found(limit: int = 10, except_jobs: Sequence[int] = ()) -> list[int]:
+        tick = timedelta(microseconds=1)
+        return play.ids("lock_lost_jobs", stale_limit=tick, limit=limit, except_jobs=list(except_jobs))
 
     assert found() == lost
+    tokens = play.run("lock_lost_jobs", stale_limit=timedelta(microseconds=1), limit=10, except_jobs=[])
+    assert sorted(row["claim_token"] for row in tokens) == [0, 1, 1, 1], "0: it lacks the time of its claim"
     assert len(found(1)) == 1
+    assert found(except_jobs=lost[1:]) == lost[:1]
+
+
+@plays("complete_claims")
+def only_running_rows_that_are_named_get_a_token_and_a_time(play: Play) -> None:
+    bare, untold, pending = play.running(), play.running(), play.job()
+    past_the_triggers(play, "UPDATE jobs SET claim_token = NULL, locked_at = NULL")
+
+    assert play.ids("complete_claims", ids=[bare, pending]) == [bare]
+    assert play.values("SELECT id FROM jobs WHERE claim_token IS NOT NULL AND locked_at IS NOT NULL") == [bare]
+    assert play.values("SELECT claim_token FROM jobs WHERE id = %s", untold) == [None]
 
 
 spared(
@@ -79,6 +96,8 @@ spared(
 def a_dead_worker_gives_back_its_own_jobs_only(play: Play) -> None:
     mine = play.running(worker="dead")
     play.running(worker="alive")
+    for lacks in ("claim_token", "locked_at"):
+        past_the_triggers(play, f"UPDATE jobs SET {lacks} = NULL WHERE id = {play.running(worker='dead')}")
 
     assert play.ids("lock_claims_of_worker", worker_id="dead") == [mine]
 
@@ -417,7 +436,7 @@ def upkeep_waits_for_nobody(play: Play) -> None:
             raise AssertionError(f"{name} waits for a locked row") from None
 
     tick = timedelta(microseconds=1)
-    assert found("lock_lost_jobs", stale_limit=tick, limit=9) == []
+    assert found("lock_lost_jobs", stale_limit=tick, limit=9, except_jobs=[]) == []
     assert found("mark_lost_workers", stale_limit=tick) == []
     found("pull_back_beats")
     assert found("promote_due_jobs", queues=["q"], limit=9, except_worker="")[0]["promoted"] == 0  # type: ignore[index]  # rows

@@ -147,6 +147,40 @@ async def test_who_is_suspended_amid_a_transaction_does_not_hold_the_jobs_of_the
     assert is_transient(ended.value), "who wakes up connects anew"
 
 
+async def test_a_job_that_cannot_be_given_back_stands_in_nobodys_way(
+    database: QueueDatabase, maintenance: Maintenance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not for its batch either, where the first rows of a batch are all of that kind."""
+    monkeypatch.setattr("pgq_core.maintenance.reaper.BATCH", 2)
+    bad = [running_job(database, "nobody", claimed="20") for _ in range(2)]
+    good = [running_job(database, "nobody", claimed="10") for _ in range(3)]
+    database.run("CREATE TABLE kept (job_id bigint REFERENCES jobs)")
+    database.run("UPDATE jobs SET cancel_requested = true")  # each ends, and its row goes
+    database.run("INSERT INTO kept SELECT unnest(%s::bigint[])", bad)
+
+    for _ in range(3):
+        await maintenance.reaper.run_once()
+    database.run("DROP TABLE kept")
+
+    assert [database.outcomes(job_id) for job_id in good] == [["cancelled"]] * 3
+    assert [(database.job(job_id) or {})["status"] for job_id in bad] == ["running"] * 2
+
+
+@pytest.mark.parametrize("lacks", ["claim_token", "locked_at"])
+async def test_running_rows_that_were_made_by_hand_come_back(
+    database: QueueDatabase, maintenance: Maintenance, lacks: str
+) -> None:
+    job_id = running_job(database, "nobody", claimed="10")
+    database.run(f"UPDATE jobs SET {lacks} = NULL")
+
+    await maintenance.reaper.run_once()
+    database.run("UPDATE jobs SET locked_at = now() - interval '10 s'")
+    await maintenance.reaper.run_once()
+
+    assert database.outcomes(job_id) == ["lost"]
+    assert database.all(FAULTS) == []
+
+
 async def _reaped(database: QueueDatabase, maintenance: Maintenance, job_id: int) -> bool:
     await maintenance.reaper.run_once()
     return (database.job(job_id) or {})["status"] == "pending"

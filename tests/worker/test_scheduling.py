@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 
 import pytest
 
+from pgq_core import JobQueue
+from pgq_core.migrate import migrate
+from tests.conftest import SCHEMA
 from tests.support.queue_database import QueueDatabase
 from tests.support.waiting import eventually
 from tests.support.worker_process import Workers
@@ -103,6 +107,25 @@ def test_serializable_as_the_default_of_the_database_harms_nobody(database: Queu
 
     eventually(lambda: not database.all("SELECT FROM jobs LIMIT 1"), timeout=60)
     assert database.all("SELECT FROM job_runs WHERE outcome <> 'succeeded'") == []
+
+
+def test_other_forms_of_values_as_the_default_of_the_database_harm_nobody(
+    database: QueueDatabase, workers: Workers
+) -> None:
+    """Dates, intervals and NULLs in arrays would be read as something else, or not at all."""
+    name = database.value("SELECT current_database()")
+    for setting in ("datestyle = 'German, DMY'", "intervalstyle = 'sql_standard'", "array_nulls = off"):
+        database.run(f"ALTER DATABASE {name} SET {setting}")
+    migrate(database.dsn, schema=SCHEMA)
+    workers.start()
+
+    with JobQueue(database.dsn) as queue:
+        alone = queue.enqueue("noop", idempotency_key="k", delay=timedelta(milliseconds=50)).id
+        many = [one.id for one in queue.enqueue_many([("noop", None), ("fail", {"text": "broken"})])]
+        eventually(lambda: database.outcomes(alone) == database.outcomes(many[0]) == ["succeeded"], timeout=60)
+        retried = eventually(lambda: (job := queue.get(many[1])) and job.attempts and job, timeout=60)
+
+    assert retried.not_before.tzinfo is not None
 
 
 def test_every_line_of_the_log_is_json_with_the_promised_fields(database: QueueDatabase, workers: Workers) -> None:
