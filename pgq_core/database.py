@@ -35,6 +35,11 @@ _PINNED_PLANS = (
     " -c enable_mergejoin=off -c jit=off"
 )
 
+LOCK_LIMIT = 2.0
+"""Seconds that a worker's or keeper's write waits for a row that somebody else has locked: an operator's forgotten
+transaction, say. It is no trouble of the database, and the other jobs must not wait with it.
+"""
+
 IDLE_LIMIT = 30.0
 """Seconds after which the server ends a session of ours that says nothing in the middle of its transaction.
 
@@ -53,13 +58,14 @@ def conninfo(
     application_name: str,
     statement_timeout: float | None = None,
     idle_limit: float | None = None,
+    lock_limit: float | None = None,
     read_only: bool = False,
     pinned_plans: bool = False,
     is_pooled: bool = False,
 ) -> str:
     """The connection string with our network limits and session settings; what `dsn` itself says wins.
 
-    `statement_timeout`, `idle_limit` (within a transaction): seconds; None: what the server is set to.
+    `statement_timeout`, `idle_limit` (within a transaction), `lock_limit` (for one lock): seconds; None: the server's.
     `is_pooled`: without session settings, which a pooler in transaction mode refuses or drops.
     """
     if is_pooled:
@@ -71,6 +77,8 @@ def conninfo(
         options += f" -c statement_timeout={int(statement_timeout * 1000)}"
     if idle_limit is not None:
         options += f" -c idle_in_transaction_session_timeout={int(idle_limit * 1000)}"
+    if lock_limit is not None:
+        options += f" -c lock_timeout={int(lock_limit * 1000)}"
     if pinned_plans:
         options += _PINNED_PLANS
     if read_only:
@@ -88,6 +96,7 @@ async def connect(
     application_name: str,
     statement_timeout: float | None = None,
     idle_limit: float | None = IDLE_LIMIT,
+    lock_limit: float | None = None,
     read_only: bool = False,
     pinned_plans: bool = False,
     answer_within: float | None = None,
@@ -104,6 +113,7 @@ async def connect(
         application_name=application_name,
         statement_timeout=statement_timeout,
         idle_limit=idle_limit,
+        lock_limit=lock_limit,
         read_only=read_only,
         pinned_plans=pinned_plans,
     )

@@ -33,6 +33,7 @@ class Listener:
         *,
         application_name: str,
         pinned_plans: bool = False,
+        lock_limit: float | None = None,
         prepare: Callable[[AsyncConnection[Any]], None] | None = None,
     ) -> None:
         """`prepare` is called with each new connection."""
@@ -40,6 +41,7 @@ class Listener:
         self._queries = Queries(schema)
         self._application_name = application_name
         self._pinned_plans = pinned_plans
+        self._lock_limit = lock_limit
         self._prepare = prepare
         self._conn: AsyncConnection[Any] | None = None
         self._heard: set[str] = set()
@@ -89,6 +91,7 @@ class Listener:
             self._dsn,
             application_name=self._application_name,
             pinned_plans=self._pinned_plans,
+            lock_limit=self._lock_limit,
         )
         try:
             if self._prepare is not None:

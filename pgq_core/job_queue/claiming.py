@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from random import Random, SystemRandom
@@ -35,8 +34,8 @@ from pgq_core.queries.enqueues import LeaseRow
 
 DEFAULT_LEASE: Final = timedelta(minutes=5)
 MAX_TRIES: Final = 4
-SLOTS: Final = 16
-"""Rows of job_stats that writers of one bucket spread over."""
+OWN_SLOT: Final = None
+"""A caller's transaction may stay open: in `job_stats` it counts in a row of its session, for which no worker waits."""
 
 
 class Claiming:
@@ -72,7 +71,7 @@ class Claiming:
         unfit = [letter for job in jobs if (letter := _unfit(job, worker)) is not None]
         if not unfit:
             return jobs
-        yield from self._written(self._queries.bury_jobs(unfit, slot=_slot(worker)))
+        yield from self._written(self._queries.bury_jobs(unfit, slot=OWN_SLOT))
         ended = {letter.id for letter in unfit}
         return [job for job in jobs if job.id not in ended]
 
@@ -87,7 +86,7 @@ class Claiming:
     def complete(self, job: Job, result: object) -> Flow[None]:
         text, note = storable_result(result)
         finished = FinishedJob(job.id, _token(job), started=None, finished=None, result=text, error=note)
-        statement = self._queries.finish_jobs([finished], worker_id=self._worker_id, slot=_slot(self._worker_id))
+        statement = self._queries.finish_jobs([finished], worker_id=self._worker_id, slot=OWN_SLOT)
         ids: list[int] = yield from self._written(statement)
         if not ids:
             raise ClaimLost(job.id)
@@ -143,7 +142,7 @@ class Claiming:
             loss=decision.loss,
             suspect=decision.suspect,
         )
-        statement = self._queries.reschedule_jobs([back], slot=_slot(self._worker_id))
+        statement = self._queries.reschedule_jobs([back], slot=OWN_SLOT)
         rows: list[RescheduledRow] = yield from self._written(statement)
         if not rows:
             raise ClaimLost(job.id)
@@ -163,7 +162,7 @@ class Claiming:
             traceback=failure.traceback,
             fingerprint=failure.fingerprint(job.type),
         )
-        statement = self._queries.bury_jobs([letter], slot=_slot(self._worker_id))
+        statement = self._queries.bury_jobs([letter], slot=OWN_SLOT)
         rows: list[BuriedRow] = yield from self._written(statement)
         if not rows:
             raise ClaimLost(job.id)
@@ -219,7 +218,3 @@ def _token(job: Job) -> int:
     if job.claim_token is None:
         raise ClaimLost(job.id)
     return job.claim_token
-
-
-def _slot(worker_id: str) -> int:
-    return zlib.crc32(worker_id.encode()) % SLOTS

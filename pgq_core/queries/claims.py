@@ -192,7 +192,9 @@ class ClaimQueries(QueryGroup):
             **stretch_arrays(stretches),
         )
 
-    def finish_jobs(self, jobs: Sequence[FinishedJob], *, worker_id: str, slot: int) -> Statement[int]:
+    # `slot`: the row of `job_stats` to count in; None: that of the session, which nobody else writes.
+
+    def finish_jobs(self, jobs: Sequence[FinishedJob], *, worker_id: str, slot: int | None) -> Statement[int]:
         """Rows: the ids that were still ours. Sorted by id, so that two writers cannot wait for each other."""
         ordered = sorted(jobs, key=itemgetter(0))
         return self._statement(
@@ -234,7 +236,7 @@ class ClaimQueries(QueryGroup):
             errors="{}",
         )
 
-    def reschedule_jobs(self, jobs: Sequence[RescheduledJob], *, slot: int) -> Statement[RescheduledRow]:
+    def reschedule_jobs(self, jobs: Sequence[RescheduledJob], *, slot: int | None) -> Statement[RescheduledRow]:
         return self._statement(
             "reschedule_jobs",
             RescheduledRow,
@@ -254,7 +256,7 @@ class ClaimQueries(QueryGroup):
             suspects=[j.suspect for j in jobs],
         )
 
-    def bury_jobs(self, jobs: Sequence[BuriedJob], *, slot: int) -> Statement[BuriedRow]:
+    def bury_jobs(self, jobs: Sequence[BuriedJob], *, slot: int | None) -> Statement[BuriedRow]:
         return self._statement(
             "bury_jobs",
             BuriedRow,

@@ -54,11 +54,13 @@ class Beat:
 
 @dataclass(frozen=True, slots=True)
 class BeatRow:
-    """The answer to a beat: what an operator wants of this worker. `wanted` None: its row is gone, or it has ended."""
+    """The answer to a beat: what an operator wants of this worker. `wanted` None: its row is gone, ended or locked."""
 
     id: str
     wanted: str | None
     is_ended: bool
+    is_locked: bool
+    """By somebody's open transaction: neither beaten nor gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +241,10 @@ class UpkeepQueries(QueryGroup):
 
     def lock_claims_of_worker(self, *, worker_id: str) -> Statement[OrphanRow]:
         return self._statement("lock_claims_of_worker", OrphanRow, worker_id=worker_id)
+
+    def lock_free_claims_of_worker(self, *, worker_id: str) -> Statement[OrphanRow]:
+        """Those that nobody else has locked."""
+        return self._statement("lock_free_claims_of_worker", OrphanRow, worker_id=worker_id)
 
     def mark_lost_workers(self, *, stale_limit: timedelta) -> Statement[str]:
         """Rows: the ids of the workers that were taken for lost just now."""

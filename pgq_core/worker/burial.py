@@ -13,12 +13,14 @@ from psycopg import AsyncConnection
 from pgq_core.database import first_line
 from pgq_core.domain.text import storable
 from pgq_core.logs import get_logger
-from pgq_core.queries import Queries
+from pgq_core.queries import Queries, Statement
 from pgq_core.queries.claims import BuriedJob, RescheduledJob
+from pgq_core.queries.orphans import OrphanRow
 from pgq_core.queries.piecemeal import write_what_can_be
 from pgq_core.worker.exits import ExitKind
 from pgq_core.worker.handle import Intent, RunnerHandle
 from pgq_core.worker.marks import Mark
+from pgq_core.worker.protocol import RunnerExitCode
 from pgq_core.worker.rescue import Blame, Rescue, rescue_of
 
 
@@ -53,14 +55,23 @@ class Burial:
 
     async def write(self, conn: AsyncConnection[Any]) -> None:
         try:
-            await self._write(conn, has_partitions=False)
+            await self._write_where_free(conn, has_partitions=False)
         except psycopg.errors.CheckViolation:  # perhaps no partition for the day one of its jobs started
             await self._queries.ensure_partitions(days_ahead=1).execute(conn)
-            await self._write(conn, has_partitions=True)
+            await self._write_where_free(conn, has_partitions=True)
 
-    async def _write(self, conn: AsyncConnection[Any], *, has_partitions: bool) -> None:
+    async def _write_where_free(self, conn: AsyncConnection[Any], *, has_partitions: bool) -> None:
+        """A statement of the dead that is still under way is waited for, a stranger's lock is not."""
+        queries, worker_id = self._queries, self._handle.worker_id
+        try:
+            await self._write(conn, queries.lock_claims_of_worker(worker_id=worker_id), has_partitions=has_partitions)
+        except psycopg.errors.LockNotAvailable:
+            claims = queries.lock_free_claims_of_worker(worker_id=worker_id)
+            await self._write(conn, claims, has_partitions=has_partitions)
+
+    async def _write(self, conn: AsyncConnection[Any], claims: Statement[OrphanRow], *, has_partitions: bool) -> None:
         async with conn.transaction():
-            orphans = await self._queries.lock_claims_of_worker(worker_id=self._handle.worker_id).fetch_all(conn)
+            orphans = await claims.fetch_all(conn)
             rescue = rescue_of(
                 orphans,
                 self._marks,
@@ -120,7 +131,7 @@ class Burial:
 
     def _words(self) -> str:
         """Without the worker's id, which the run carries: equal failures have to look equal."""
-        if self._exit.kind is not ExitKind.CRASHED:
+        if self._exit.kind is not ExitKind.CRASHED or self._exit.code == RunnerExitCode.SPOILED:
             return self._exit.reason
         return f"worker died: {self._exit.signal or f'exit code {self._exit.code}'}"
 

@@ -7,12 +7,12 @@ import contextlib
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeGuard, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection
 
-from pgq_core.database import connect, first_line
+from pgq_core.database import LOCK_LIMIT, connect, first_line
 from pgq_core.errors import DatabaseUnavailable
 from pgq_core.logs import RepeatedTrouble, get_logger
 from pgq_core.queries import Queries, Statement
@@ -148,7 +148,9 @@ class Completer:
     async def connection(self) -> AsyncConnection[Any]:
         """The open connection; statements of several tasks wait for each other on it."""
         if self._conn is None or self._conn.closed:
-            self._conn = await connect(self._dsn, application_name="pgq worker: finish", pinned_plans=True)
+            self._conn = await connect(
+                self._dsn, application_name="pgq worker: finish", pinned_plans=True, lock_limit=LOCK_LIMIT
+            )
         return self._conn
 
     def _wake(self) -> None:
@@ -168,11 +170,11 @@ class Completer:
                 await self._write(batch)
         except (psycopg.Error, DatabaseUnavailable, OSError, TimeoutError) as error:
             self._writing = []
-            if again is not None and is_refusal(error):
+            if again is not None and _is_about_one_job(error):
                 self._refused.add(again)
                 return
             self._put_back(batch)
-            if isinstance(error, psycopg.Error) and is_refusal(error):
+            if _is_about_one_job(error):
                 await self._single_out(batch, error)
             else:
                 await self._wait_for_database(error)
@@ -216,7 +218,7 @@ class Completer:
     async def _single_out(self, batch: Batch, error: psycopg.Error) -> None:
         """One of the rows is at fault: they go one by one, and it is put more simply or set aside."""
         is_about_a_value = (error.sqlstate or "").startswith(_VALUE_FAULTS)
-        if not is_about_a_value:
+        if is_refusal(error) and not is_about_a_value:
             await self._drop()  # the fault may be this session's
         if not self._is_careful:
             self._is_careful = True
@@ -367,6 +369,11 @@ class Completer:
         if conn is not None:
             with contextlib.suppress(Exception):  # it may be broken in any way
                 await conn.close()
+
+
+def _is_about_one_job(error: Exception) -> TypeGuard[psycopg.Error]:
+    """As far as can be told from one error: refused, or its row is locked by somebody."""
+    return is_refusal(error) or isinstance(error, psycopg.errors.LockNotAvailable)
 
 
 def _starts(writes: Iterable[FinishedJob | RescheduledJob | BuriedJob]) -> list[float]:

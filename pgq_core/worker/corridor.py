@@ -48,6 +48,7 @@ class Corridor:
         resources: Resources,
         *,
         on_stuck: Callable[[str], None],
+        on_spoiled: Callable[[str], None],
     ) -> None:
         settings = orders.settings
         self._dsn = settings.dsn or ""
@@ -55,7 +56,7 @@ class Corridor:
         clock, random = DatabaseClock(), Random()  # noqa: S311 - jitter, no secret
         registry = traced_registry(registry, clock, orders.worker_id)
         self._marks = marks
-        self._on_stuck = on_stuck
+        self._on_spoiled = on_spoiled
         self._log = JobLog(orders.worker_id, keep_all=settings.log_jobs == "all", debug=settings.log_level == "debug")
         self.listener = Listener(
             self._dsn,
@@ -194,7 +195,7 @@ class Corridor:
             while True:
                 self._marks.turned(Turn.TEND)
                 if not can_open_a_file():
-                    self._on_stuck("no file descriptor is left: jobs have opened files and not closed them")
+                    self._on_spoiled("no file descriptor is left: jobs have opened files and not closed them")
                 await asyncio.sleep(TEND_EVERY)
                 self._log.tick()
                 for attempt in self.executor.take_long_transactions():

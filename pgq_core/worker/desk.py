@@ -24,15 +24,20 @@ Errand = Callable[[AsyncConnection[Any]], Awaitable[Any]]
 CALL_LIMIT: Final = 10.0
 """Seconds after which an answer is no longer waited for: the connection is thrown away instead."""
 
+BEHIND_A_LOCK: Final = 3.0
+"""Seconds until an errand that met a lock is tried again."""
+
 LAST_WORD: Final = 0.1
 """Seconds that the desk's task has to end."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class _Asked:
     errand: Errand
     answer: asyncio.Future[Any]
     is_patient: bool
+    not_before: float = 0.0
+    """On the monotonic clock: it met somebody's lock, and lets the others go first."""
 
 
 class DatabaseDesk:
@@ -60,7 +65,7 @@ class DatabaseDesk:
         self._is_closing = False
         self._task: asyncio.Task[None] | None = None
         self._logger = get_logger("pgq.keeper")
-        self._trouble = RepeatedTrouble(self._logger)
+        self._trouble, self._locks = RepeatedTrouble(self._logger), RepeatedTrouble(self._logger)
 
     def open(self) -> None:
         self._task = asyncio.create_task(self._run(), name="keeper's desk")
@@ -100,15 +105,17 @@ class DatabaseDesk:
         try:
             async with asyncio.timeout(CALL_LIMIT):
                 conn = await self._listener.connection()
-            await self._do_errands(conn)
             await self._beat_when_due(conn)
+            while (asked := self._next_asked()) is not None:
+                await self._do_errand(conn, asked)
+                await self._beat_when_due(conn)
         except (psycopg.Error, DatabaseUnavailable, OSError, TimeoutError) as error:
             return await self._give_way(error)
         except Exception:  # a fault of ours must not end the beats of all runners
             self._logger.exception("keeper_failed")
             return self._pauses.next()
         self._say_back()
-        return 0.0 if self._asked else self._beat_at - time.monotonic()
+        return min([self._beat_at, *(asked.not_before for asked in self._asked)]) - time.monotonic()
 
     async def _beat_when_due(self, conn: AsyncConnection[Any]) -> None:
         now = time.monotonic()
@@ -117,26 +124,38 @@ class DatabaseDesk:
                 await self._beat(conn)
             self._beat_at = now + self._interval
 
-    async def _do_errands(self, conn: AsyncConnection[Any]) -> None:
-        while self._asked:
-            asked = self._asked[0]
-            if asked.answer.done():  # whoever asked has gone
-                self._asked.popleft()
-                continue
-            try:
-                async with asyncio.timeout(CALL_LIMIT):
-                    answer = await asked.errand(conn)
-            except (psycopg.Error, DatabaseUnavailable, OSError, TimeoutError) as error:
-                if is_transient(error) or isinstance(error, TimeoutError):
-                    raise
+    def _next_asked(self) -> _Asked | None:
+        while self._asked and self._asked[0].answer.done():  # whoever asked has gone
+            self._asked.popleft()
+        now = time.monotonic()
+        return next((asked for asked in self._asked if asked.not_before <= now), None)
+
+    async def _do_errand(self, conn: AsyncConnection[Any], asked: _Asked) -> None:
+        try:
+            async with asyncio.timeout(CALL_LIMIT):
+                answer = await asked.errand(conn)
+        except psycopg.errors.LockNotAvailable as error:
+            self._wait_for_lock(asked, error)
+        except (psycopg.Error, DatabaseUnavailable, OSError, TimeoutError) as error:
+            if isinstance(error, TimeoutError):
+                asked.not_before = time.monotonic() + BEHIND_A_LOCK  # perhaps it alone is held up
+            elif not is_transient(error):
                 self._answer(asked, error)
-            except Exception as error:  # noqa: BLE001 - belongs to whoever asked
-                self._answer(asked, error)
-            else:
-                self._asked.popleft()
-                if not asked.answer.done():
-                    asked.answer.set_result(answer)
-            await self._beat_when_due(conn)
+                return
+            raise
+        except Exception as error:  # noqa: BLE001 - belongs to whoever asked
+            self._answer(asked, error)
+        else:
+            self._asked.remove(asked)
+            if not asked.answer.done():
+                asked.answer.set_result(answer)
+
+    def _wait_for_lock(self, asked: _Asked, error: psycopg.Error) -> None:
+        """Somebody has locked a row that it needs: no reason to keep the beats and the other errands waiting."""
+        self._locks.say("keeper_meets_a_lock", error)
+        asked.not_before = time.monotonic() + BEHIND_A_LOCK
+        if not asked.is_patient:
+            self._answer(asked, error)
 
     def _answer(self, asked: _Asked, error: BaseException) -> None:
         self._asked.remove(asked)

@@ -59,4 +59,4 @@ def _reason(handle: RunnerHandle, kind: ExitKind, code: int, died_by: str | None
         case ExitKind.REFUSED:
             return handle.leaving
         case ExitKind.CRASHED:
-            return f"died {how}"
+            return handle.leaving if code == RunnerExitCode.SPOILED and handle.leaving else f"died {how}"

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from psycopg import AsyncConnection
 
+from pgq_core.database import LOCK_LIMIT
 from pgq_core.domain.health import LoopHealth, turn_limit
 from pgq_core.listener import Listener
 from pgq_core.logs import get_logger
@@ -76,7 +77,13 @@ class Keeper:
         # A worker that comes back from an outage has to beat before the reaper looks again.
         quickest = min(1.0, settings.stale_limit / 6)
         self._desk = DatabaseDesk(
-            Listener(settings.dsn or "", settings.db_schema, application_name="pgq keeper", pinned_plans=True),
+            Listener(
+                settings.dsn or "",
+                settings.db_schema,
+                application_name="pgq keeper",
+                pinned_plans=True,
+                lock_limit=LOCK_LIMIT,
+            ),
             beat=self._beat,
             interval=settings.heartbeat,
             pauses=Pauses(base=quickest, cap=3 * quickest),
@@ -298,6 +305,9 @@ class Keeper:
     async def _answer_refused_beat(self, conn: AsyncConnection[Any], handle: RunnerHandle, row: BeatRow) -> None:
         if row.is_ended:
             self._fence(handle, "it was taken for lost and its jobs were given to others")
+        elif row.is_locked:
+            # Its watchdog ends it when that goes on for too long: unbeaten it may be taken for lost.
+            self._logger.warning("worker_row_is_locked", worker_id=handle.worker_id)
         else:
             # Somebody deleted its row: it is there again before anybody takes its jobs for orphans.
             names = [queue.name for queue in served_queues(handle.spec.queues)]

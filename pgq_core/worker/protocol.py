@@ -22,6 +22,7 @@ class RunnerExitCode(IntEnum):
     REFUSED = 3
     FENCED = 75
     STUCK = 76
+    SPOILED = 77
 
 
 class ReportKind(StrEnum):

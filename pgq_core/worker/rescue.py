@@ -13,6 +13,9 @@ from pgq_core.queries.claims import BuriedJob, RescheduledJob
 from pgq_core.queries.orphans import OrphanRow
 from pgq_core.worker.marks import Mark
 
+MOST_SUSPECTS = 16
+"""Of jobs that were through when their worker died: each runs alone next time, which takes its time."""
+
 
 class Blame(StrEnum):
     """Whose fault a runner's end was, as far as its keeper saw."""
@@ -50,24 +53,37 @@ def rescue_of(
     started: Mapping[int, Mark] = {mark.job_id: mark for mark in marks}
     rows = list(orphans)
     at_fault = [row for row in rows if row.id in started and not started[row.id].has_ended]
+    ended = [row for row in rows if row.id in started and started[row.id].has_ended]
+    # Nothing ran when it died: one of those that were just through did it. Unless they are many, they run alone now.
+    are_suspect = blame is Blame.JOBS and not at_fault and len(ended) <= MOST_SUSPECTS
     rescue = Rescue()
     for row in rows:
         mark = started.get(row.id)
         if mark is None:
             rescue.released.append((row.id, row.claim_token))
             continue
-        if mark.has_ended:  # unpaid, but counted: what brings its worker down right after it has no end otherwise
-            kind = FailureKind.VANISHED if blame is Blame.JOBS else None
+        if mark.has_ended:
+            kind = _failure_after_the_end(row, blame, is_alone=len(started) == 1)
+            is_suspect = row.suspect or are_suspect
         else:
             kind = _failure_of(mark, blame, len(at_fault), monotonic_ns)
+            is_suspect = row.suspect
         error_class = None if kind is None else _ERROR_CLASSES.get(kind)
-        write = row.closed(_decision(row, kind, blame, random), error=_text(kind, words), error_class=error_class)
+        decision = _decision(row, kind, blame, random, is_suspect=is_suspect)
+        write = row.closed(decision, error=_text(kind, words), error_class=error_class)
         match write:
             case RescheduledJob():
                 rescue.rescheduled.append(write)
             case BuriedJob():
                 rescue.buried.append(write)
     return rescue
+
+
+def _failure_after_the_end(row: OrphanRow, blame: Blame, *, is_alone: bool) -> FailureKind | None:
+    """Of a job whose handler was through: unpaid but counted, until it does it again with nothing else beside it."""
+    if blame is not Blame.JOBS:
+        return None
+    return FailureKind.CRASH if is_alone and row.suspect else FailureKind.VANISHED
 
 
 def _failure_of(mark: Mark, blame: Blame, at_fault: int, monotonic_ns: int) -> FailureKind | None:
@@ -81,7 +97,7 @@ def _failure_of(mark: Mark, blame: Blame, at_fault: int, monotonic_ns: int) -> F
             return FailureKind.CRASH if at_fault == 1 else FailureKind.CRASH_AMONG_OTHERS
 
 
-def _decision(row: OrphanRow, kind: FailureKind | None, blame: Blame, random: Random) -> Decision:
+def _decision(row: OrphanRow, kind: FailureKind | None, blame: Blame, random: Random, *, is_suspect: bool) -> Decision:
     if kind is None:
         outcome = Outcome.LOST if blame is Blame.JOBS else Outcome.RELEASED
         return Reschedule(outcome, charge=0, delay=None, suspect=row.suspect)
@@ -90,7 +106,7 @@ def _decision(row: OrphanRow, kind: FailureKind | None, blame: Blame, random: Ra
         attempts=row.attempts,
         max_attempts=row.max_attempts,
         losses=row.losses,
-        suspect=row.suspect,
+        suspect=is_suspect,
         policy=row.policy,
         random=random,
     )

@@ -61,8 +61,11 @@ class Runner:
         self.is_ready = False
         self._orphan: asyncio.Task[None] | None = None
         self._orphan_stop = asyncio.Event()
+        self._end_of_the_spoiled: asyncio.Task[None] | None = None
         self._logger = get_logger("pgq.worker", worker_id=orders.worker_id)
-        self._corridor = Corridor(orders, registry, self._marks, self._resources, on_stuck=self._give_up)
+        self._corridor = Corridor(
+            orders, registry, self._marks, self._resources, on_stuck=self._give_up, on_spoiled=self._break_off
+        )
         self._watchdog = Watchdog(self._marks, stale_limit=self._settings.stale_limit, on_fenced=self._hear_of_silence)
 
     async def run(self) -> RunnerExitCode:
@@ -162,6 +165,18 @@ class Runner:
             self._code = RunnerExitCode.STUCK
             self._report(Report(ReportKind.LEAVING, reason))
             self._start_leaving(reason)
+
+    def _break_off(self, reason: str) -> None:
+        """Something that runs here has made the process useless: it ends like one that died, with the same to blame."""
+        if not self._leave.is_set() and self._end_of_the_spoiled is None:
+            self._report(Report(ReportKind.LEAVING, reason))
+            self._logger.error("worker_spoiled", reason=reason)
+            self._end_of_the_spoiled = asyncio.create_task(self._end_spoiled(), name="end of the spoiled")
+
+    async def _end_spoiled(self) -> None:
+        self._corridor.producer.stop()
+        await self._corridor.write_out(LAST_WRITE)
+        os._exit(RunnerExitCode.SPOILED)
 
     def _hear_of_silence(self, seconds: float) -> None:
         """In the watchdog's thread. The keeper is told from here: a job may hold up the loop to the hard end."""

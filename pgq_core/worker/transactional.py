@@ -20,6 +20,8 @@ from pgq_core.worker.attempt import Attempt, Write
 Conn = TypeVar("Conn", bound=AsyncConnection[Any] | Connection[Any])
 
 _APPLICATION: Final = "pgq job"
+NO_LIMIT: Final = 0.0
+"""Of silence in a handler's transaction, whatever the server's is: its job has a time limit."""
 _SET_BY_HANDLERS: Final = ("row_factory", "cursor_factory", "server_cursor_factory", "prepare_threshold")
 """Attributes of a connection that a handler may set, and the next one must not meet."""
 
@@ -126,7 +128,7 @@ class JobTransactions:
                 await kept.conn.execute(self._reset)
                 return kept
             await kept.conn.close()
-        return _Kept(await connect(self._dsn, application_name=_APPLICATION, idle_limit=None))
+        return _Kept(await connect(self._dsn, application_name=_APPLICATION, idle_limit=NO_LIMIT))
 
     @contextlib.contextmanager
     def _connection_sync(self) -> Iterator[Connection[Any]]:
@@ -152,7 +154,7 @@ class JobTransactions:
                     return kept
                 kept.conn.close()
         # No limit of ours: a handler's own statements may take as long as its job may.
-        return _Kept(connect_sync(self._dsn, application_name=_APPLICATION, idle_limit=None, answer_within=0))
+        return _Kept(connect_sync(self._dsn, application_name=_APPLICATION, idle_limit=NO_LIMIT, answer_within=0))
 
 
 class _Kept(Generic[Conn]):

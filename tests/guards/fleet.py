@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from tests.guards.play import Play
+from tests.guards.play import LOCK_LIMIT, Play, run_on
 from tests.guards.registry import meets, plays, spared
 
 HALF_MINUTE = timedelta(seconds=30)
@@ -106,8 +106,8 @@ def beats_reach_the_living_only_and_tell_the_others(play: Play) -> None:
     play.worker("neighbour", heartbeat_at="2026-01-01")
     rows = play.run("beat_workers", **beat_params("alive", "lost", "deleted"))
 
-    told = {row["id"]: (row["wanted"], row["is_ended"]) for row in rows}
-    assert told == {"alive": ("drain", False), "lost": (None, True), "deleted": (None, False)}
+    told = {row["id"]: (row["wanted"], row["is_ended"], row["is_locked"]) for row in rows}
+    assert told == {"alive": ("drain", False, False), "lost": (None, True, False), "deleted": (None, False, False)}
     assert play.values("SELECT id FROM workers WHERE pid = 7") == ["alive"]
     assert play.values("SELECT id FROM workers WHERE heartbeat_at < '2026-02-01' ORDER BY id") == ["lost", "neighbour"]
 
@@ -273,30 +273,17 @@ def statements_without_a_condition_have_nothing_to_lose(play: Play) -> None:
 
 
 @meets("beat_workers")
-def a_beat_that_waited_for_the_reaper_finds_its_worker_lost(play: Play) -> None:
-    play.worker("w")
+def a_beat_passes_by_a_row_that_somebody_has_locked_and_says_so(play: Play) -> None:
+    """The other workers of its keeper are not to wait for a forgotten transaction."""
+    play.worker("free", heartbeat_at="2026-01-01")
+    play.worker("held", heartbeat_at="2026-01-01")
     a, b = play.cast["a"], play.cast["b"]
     a.conn.execute("BEGIN")
-    a.conn.execute("UPDATE workers SET state = 'lost', stopped_at = now() WHERE id = 'w'")
-    b.start(play.by("beat_workers", **beat_params("w")))
-    play.cast.wait_until_blocked(b)
-    a.conn.execute("COMMIT")
-    b.end()
-
-    assert play.values("SELECT state FROM workers") == ["lost"]
-
-
-@meets("beat_workers")
-def beats_lock_their_rows_in_the_order_of_ids(play: Play) -> None:
-    play.worker("z")
-    play.worker("a")
-    a, b = play.cast["a"], play.cast["b"]
-    a.conn.execute("BEGIN")
-    a.conn.execute("SELECT FROM workers WHERE id = 'z' FOR UPDATE")
-    b.start(play.by("beat_workers", **beat_params("z", "a")))
-    play.cast.wait_until_blocked(b)
-    free = play.values("SELECT id FROM workers WHERE id = 'a' FOR UPDATE SKIP LOCKED")
+    a.conn.execute("SELECT FROM workers WHERE id = 'held' FOR UPDATE")
+    b.conn.execute(f"SET lock_timeout = '{LOCK_LIMIT}'")
+    rows = run_on(b.conn, play.text("beat_workers"), beat_params("free", "held", "deleted"))
     a.conn.execute("ROLLBACK")
-    b.end()
 
-    assert free == []
+    told = {row["id"]: (row["wanted"], row["is_ended"], row["is_locked"]) for row in rows}
+    assert told == {"free": ("run", False, False), "held": (None, False, True), "deleted": (None, False, False)}
+    assert play.values("SELECT id FROM workers WHERE heartbeat_at > '2026-02-01'") == ["free"]

@@ -92,7 +92,7 @@ spared(
 )
 
 
-@plays("lock_claims_of_worker")
+@plays("lock_claims_of_worker", "lock_free_claims_of_worker")
 def a_dead_worker_gives_back_its_own_jobs_only(play: Play) -> None:
     mine = play.running(worker="dead")
     play.running(worker="alive")
@@ -100,9 +100,11 @@ def a_dead_worker_gives_back_its_own_jobs_only(play: Play) -> None:
         past_the_triggers(play, f"UPDATE jobs SET {lacks} = NULL WHERE id = {play.running(worker='dead')}")
 
     assert play.ids("lock_claims_of_worker", worker_id="dead") == [mine]
+    assert play.ids("lock_free_claims_of_worker", worker_id="dead") == [mine]
 
 
-spared("lock_claims_of_worker", "AND j.status = 'running'", because="a constraint of the table: who has an owner runs")
+for name in ("lock_claims_of_worker", "lock_free_claims_of_worker"):
+    spared(name, "AND j.status = 'running'", because="a constraint of the table: who has an owner runs")
 
 
 @plays("pull_back_beats")
@@ -468,6 +470,19 @@ def the_jobs_of_a_dead_worker_are_waited_for_and_taken_in_order(play: Play) -> N
 
     assert [row["id"] for row in b.end()] == [low]
     assert free == []
+
+
+@meets("lock_free_claims_of_worker")
+def what_a_stranger_has_locked_does_not_keep_the_other_jobs_of_a_dead_worker(play: Play) -> None:
+    held, free = play.running(worker="dead"), play.running(worker="dead")
+    a, b = play.cast["a"], play.cast["b"]
+    a.conn.execute("BEGIN")
+    a.conn.execute("SELECT FROM jobs WHERE id = %s FOR UPDATE", (held,))
+    b.conn.execute(f"SET lock_timeout = '{LOCK_LIMIT}'")
+    rows = run_on(b.conn, play.text("lock_free_claims_of_worker"), {"worker_id": "dead"})
+    a.conn.execute("ROLLBACK")
+
+    assert [row["id"] for row in rows] == [free]
 
 
 @meets("release_orphan_keys")

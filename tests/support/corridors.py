@@ -53,7 +53,7 @@ async def running_corridor(
         marks_descriptor=marks.descriptor,
     )
     stuck: list[str] = []
-    corridor = Corridor(orders, registry, marks, {"name": "resource"}, on_stuck=stuck.append)
+    corridor = Corridor(orders, registry, marks, {"name": "resource"}, on_stuck=stuck.append, on_spoiled=stuck.append)
     await corridor.open()
     corridor.start()
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import os
+import resource
 import signal
 import threading
 from typing import Any
@@ -58,6 +59,12 @@ def use_up_descriptors(data: Any) -> None:
             os.open(os.devnull, os.O_RDONLY)
     except OSError:
         pass
+
+
+@handler("forbid_descriptors")
+async def forbid_descriptors(data: Any) -> None:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    await asyncio.sleep(60)
 
 
 @handler("terminate_own_process")

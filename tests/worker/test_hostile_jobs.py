@@ -48,14 +48,30 @@ def test_job_that_ends_the_event_loop_is_charged_and_dies(
 def test_job_that_ends_the_event_loop_on_its_way_out_is_counted(
     database: QueueDatabase, workers: Workers, job_type: str
 ) -> None:
-    """Its handler was through, so nothing is charged; but it does not go on for ever."""
+    """Its handler was through, so the first time nothing is charged; then it runs alone, and there is no doubt left."""
     start(workers)
 
-    bad = database.put(job_type, losses=17)
+    bad = database.put(job_type, max_attempts=2)
     letter = eventually(lambda: database.letter(bad), timeout=60)
 
     assert letter is not None
-    assert (letter["reason"], letter["attempts"]) == ("crash_loop", 0)
+    assert (letter["reason"], letter["attempts"]) == ("crash_loop", 2)
+    assert database.outcomes(bad) == ["lost", "lost", "dead"]
+    assert_others_run(database)
+
+
+@pytest.mark.slow
+def test_job_that_takes_the_descriptors_away_is_charged_and_dies(database: QueueDatabase, workers: Workers) -> None:
+    start(workers)
+    beside = database.put("sleep_async", {"seconds": 5})
+    bad = database.put("forbid_descriptors", max_attempts=2)
+    letter = eventually(lambda: database.letter(bad), timeout=90)
+
+    assert letter is not None
+    assert (letter["reason"], letter["attempts"]) == ("crash_loop", 2)
+    assert "no file descriptor is left" in letter["last_error"]
+    eventually(lambda: database.outcomes(beside)[-1:] == ["succeeded"], timeout=60)
+    assert (database.runs(beside)[-1])["attempt"] == 1, "never charged"
     assert_others_run(database)
 
 

@@ -20,7 +20,7 @@ from pgq_core.worker.marks import Mark, Marks
 from pgq_core.worker.output import LINES_PER_SECOND, MAX_LINE, LineSplitter
 from pgq_core.worker.pace import MOST_AHEAD, Pace
 from pgq_core.worker.protocol import Report, ReportKind, RunnerExitCode
-from pgq_core.worker.rescue import Blame, Rescue, rescue_of
+from pgq_core.worker.rescue import MOST_SUSPECTS, Blame, Rescue, rescue_of
 from pgq_core.worker.rotation import Rotation
 from pgq_core.worker.spec import RunnerSpec, ServedQueue, served_queues
 from pgq_core.worker.suspects import PATIENCE, Suspects
@@ -68,6 +68,24 @@ def test_job_whose_handler_was_through_is_neither_charged_nor_suspected() -> Non
     by_id = {job.id: job for job in rescue.rescheduled}
     assert (by_id[1].charge, by_id[1].suspect) == (0, False)
     assert (by_id[2].charge, by_id[2].suspect) == (1, True)
+
+
+def test_the_few_that_were_through_when_nothing_ran_are_suspects() -> None:
+    few, many = [orphan(number) for number in range(2)], [orphan(number) for number in range(MOST_SUSPECTS + 1)]
+
+    def suspects(orphans: list[OrphanRow]) -> set[tuple[int, bool]]:
+        rescue = rescued(Blame.JOBS, orphans, *(Mark(row.id, 0, has_ended=True) for row in orphans))
+        return {(job.charge, job.suspect) for job in rescue.rescheduled}
+
+    assert suspects(few) == {(0, True)}
+    assert suspects(many) == {(0, False)}, "each would run alone"
+
+
+def test_who_kills_its_worker_on_its_way_out_alone_is_charged() -> None:
+    rescue = rescued(Blame.JOBS, [orphan(1, suspect=True)], Mark(1, 0, has_ended=True))
+
+    (charged,) = rescue.rescheduled
+    assert (charged.charge, charged.suspect) == (1, True)
 
 
 def test_jobs_of_a_stopped_worker_go_back_unspent() -> None:

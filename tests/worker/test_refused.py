@@ -132,6 +132,8 @@ async def test_who_falls_silent_between_outcome_and_commit_does_not_keep_the_job
     async def own(data: Any, job: Job, conn: psycopg.AsyncConnection[Any]) -> None:
         (seen["in the handler"],) = await (await conn.execute(look)).fetchone() or ()
 
+    name = database.value("SELECT current_database()")
+    database.run(f"ALTER DATABASE {name} SET idle_in_transaction_session_timeout = '10s'")
     job_id = database.put("own")
     async with running_corridor(database.dsn, registry):
         await eventually_async(lambda: database.runs(job_id))

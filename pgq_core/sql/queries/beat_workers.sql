@@ -1,6 +1,6 @@
 -- Beats for all workers of one keeper in one statement: narrow rows, no indexed column changes, so each is a HOT update.
--- `wanted` NULL: the row is gone, or (is_ended) somebody took the worker for lost and its jobs away: it has to stop.
--- Rows are locked in id order, as the reaper does.
+-- `wanted` NULL: the row is gone, or (is_ended) somebody took the worker for lost and its jobs away: it has to stop, or (is_locked) somebody
+-- else has locked it: this worker is not beaten for now, and the others do not wait with it.
 WITH input AS (
     SELECT *
       FROM unnest(%(ids)s::text[], %(pids)s::int[], %(states)s::text[], %(running)s::int[], %(finished)s::bigint[], %(failed)s::bigint[],
@@ -11,8 +11,7 @@ WITH input AS (
       FROM {schema}.workers w
      WHERE w.id = ANY (%(ids)s::text[])
        AND w.stopped_at IS NULL
-     ORDER BY w.id
-       FOR UPDATE OF w
+       FOR UPDATE OF w SKIP LOCKED
 ), beaten AS (
     UPDATE {schema}.workers w
        SET heartbeat_at = now(),
@@ -32,7 +31,8 @@ WITH input AS (
 )
 SELECT i.id,
        b.wanted,
-       EXISTS (SELECT FROM {schema}.workers w WHERE w.id = i.id AND w.stopped_at IS NOT NULL) AS is_ended
+       EXISTS (SELECT FROM {schema}.workers w WHERE w.id = i.id AND w.stopped_at IS NOT NULL) AS is_ended,
+       b.id IS NULL AND EXISTS (SELECT FROM {schema}.workers w WHERE w.id = i.id AND w.stopped_at IS NULL) AS is_locked
   FROM input i
   LEFT JOIN beaten b ON b.id = i.id
  ORDER BY i.id

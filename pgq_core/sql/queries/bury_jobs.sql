@@ -54,7 +54,7 @@ WITH input AS (
       FROM held
 ), counted AS (
     INSERT INTO {schema}.job_stats AS s (bucket, queue, job_type, slot, dead, duration_seconds, durations, waits)
-    SELECT date_bin('5 seconds', max(finished_at), timestamptz '2000-01-01 00:00+00'), queue, job_type, %(slot)s, count(*),
+    SELECT date_bin('5 seconds', max(finished_at), timestamptz '2000-01-01 00:00+00'), queue, job_type, coalesce(%(slot)s::int, 16 + (pg_backend_pid() & 8191)), count(*),
            sum(extract(epoch FROM finished_at - started_at)),
            {schema}.count_cells(array_agg(width_bucket(extract(epoch FROM finished_at - started_at)::double precision, {schema}.histogram_bounds()))),
            {schema}.count_cells(array_agg(width_bucket(extract(epoch FROM started_at - greatest(not_before, created_at))::double precision, {schema}.histogram_bounds())))

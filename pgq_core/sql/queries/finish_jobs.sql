@@ -36,7 +36,7 @@ WITH ended AS (
         OR e.cancel_requested
 ), counted AS (
     INSERT INTO {schema}.job_stats AS s (bucket, queue, job_type, slot, succeeded, cancelled, discarded, duration_seconds, durations, waits)
-    SELECT date_bin('5 seconds', to_timestamp(max(finished)), timestamptz '2000-01-01 00:00+00'), queue, job_type, %(slot)s,
+    SELECT date_bin('5 seconds', to_timestamp(max(finished)), timestamptz '2000-01-01 00:00+00'), queue, job_type, coalesce(%(slot)s::int, 16 + (pg_backend_pid() & 8191)),
            count(*) FILTER (WHERE outcome = 'succeeded'),
            count(*) FILTER (WHERE outcome = 'cancelled'),
            count(*) FILTER (WHERE outcome = 'discarded'),

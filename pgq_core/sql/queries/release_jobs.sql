@@ -37,7 +37,7 @@ WITH input AS (
      WHERE cancel_requested
 ), counted AS (
     INSERT INTO {schema}.job_stats AS s (bucket, queue, job_type, slot, cancelled, durations, waits)
-    SELECT date_bin('5 seconds', now(), timestamptz '2000-01-01 00:00+00'), queue, job_type, 0, count(*),
+    SELECT date_bin('5 seconds', now(), timestamptz '2000-01-01 00:00+00'), queue, job_type, 16 + (pg_backend_pid() & 8191), count(*),
            {schema}.count_cells('{{}}'), {schema}.count_cells('{{}}')
       FROM held
      WHERE cancel_requested

@@ -58,7 +58,7 @@ WITH input AS (
       FROM held
 ), counted AS (
     INSERT INTO {schema}.job_stats AS s (bucket, queue, job_type, slot, retried, lost, released, snoozed, cancelled, duration_seconds, durations, waits)
-    SELECT date_bin('5 seconds', max(finished_at), timestamptz '2000-01-01 00:00+00'), queue, job_type, %(slot)s,
+    SELECT date_bin('5 seconds', max(finished_at), timestamptz '2000-01-01 00:00+00'), queue, job_type, coalesce(%(slot)s::int, 16 + (pg_backend_pid() & 8191)),
            count(*) FILTER (WHERE outcome = 'retried'),
            count(*) FILTER (WHERE outcome = 'lost'),
            count(*) FILTER (WHERE outcome = 'released'),

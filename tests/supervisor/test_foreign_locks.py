@@ -1,0 +1,53 @@
+"""A transaction that somebody has left open holds up the one worker whose row or job it has locked, and no other."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from tests.supervisor.support import PATIENCE, Host, pool
+from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.system
+
+
+@pytest.fixture
+def operator(dsn: str) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(dsn) as conn:
+        yield conn
+        conn.rollback()
+
+
+def test_the_siblings_of_a_worker_that_died_over_a_locked_job_live_on(host: Host, operator: psycopg.Connection) -> None:
+    """Their keeper has one connection, and must not wait with it for a stranger."""
+    host.supervise(pool(wanted=3, concurrency=1))
+    first = {row["id"] for row in host.until_running(3)}
+    (job_id,) = host.enqueue("sleep", {"seconds": 600})
+    host.until_started(1)
+    operator.execute("SELECT cancel(%s)", (job_id,))
+    (victim,) = host.rows("SELECT w.id, w.pid FROM jobs j JOIN workers w ON w.id = j.locked_by")
+    os.kill(victim["pid"], signal.SIGKILL)
+
+    eventually(lambda: host.rows("SELECT id FROM workers WHERE state = 'crashed'"), timeout=PATIENCE)
+    now = {row["id"] for row in host.until_running(3)}
+    assert now > first - {victim["id"]}
+    (quick,) = host.enqueue("quick", {})
+    eventually(lambda: host.rows("SELECT id FROM job_runs WHERE job_id = %s AND success", quick), timeout=PATIENCE)
+
+
+def test_a_locked_row_of_a_worker_keeps_no_beat_from_its_siblings(host: Host, operator: psycopg.Connection) -> None:
+    host.supervise(pool(wanted=2))
+    held, free = host.until_running(2)
+    operator.execute("SELECT FROM workers WHERE id = %s FOR UPDATE", (held["id"],))
+
+    beats = "SELECT heartbeat_at FROM workers WHERE id = %s"
+    seen = {row["heartbeat_at"] for row in host.rows(beats, free["id"])}
+    for _ in range(4):
+        eventually(lambda: host.rows(beats, free["id"])[0]["heartbeat_at"] not in seen, timeout=PATIENCE)
+        seen.add(host.rows(beats, free["id"])[0]["heartbeat_at"])
+    (row,) = host.rows(beats, held["id"])
+    assert row["heartbeat_at"] < max(seen), "it is not beaten, which its own watchdog hears of"
