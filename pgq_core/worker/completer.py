@@ -227,7 +227,7 @@ class Completer:
             for attempt in batch.attempts():
                 attempt.is_simplified = True
                 attempt.write = simplified(attempt, error)
-        elif self._refused_in_a_row >= MOST_REFUSED:
+        elif self._refused_in_a_row >= MOST_REFUSED or self._refused.is_full():
             self._attempts.rotate(-1)  # another one may be taken
             await self._wait_for_database(error)
         else:

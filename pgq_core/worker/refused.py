@@ -12,6 +12,8 @@ from pgq_core.worker.batch import Batch
 
 AGAIN: Final = 10.0
 """Seconds until a refused outcome is tried again."""
+MOST: Final = 500
+"""Outcomes that are kept beside the others."""
 
 
 class Refused:
@@ -22,12 +24,12 @@ class Refused:
         self._waiting: deque[tuple[float, Batch]] = deque()
         """In the order in which they are due."""
 
-    def __len__(self) -> int:
-        return len(self._waiting)
-
     def add(self, batch: Batch) -> None:
         self._waiting.append((time.monotonic() + AGAIN, batch))
         asyncio.get_running_loop().call_later(AGAIN, self._on_due)
+
+    def is_full(self) -> bool:
+        return len(self._waiting) >= MOST
 
     def has_due(self) -> bool:
         return bool(self._waiting) and self._waiting[0][0] <= time.monotonic()

@@ -29,6 +29,7 @@ QUEUES = {
     "pgq_core/worker/completer.py": "outcomes of jobs in hand: nothing is claimed while they cannot be written",
     "pgq_core/worker/desk.py": "one burial for each runner, and starts, which do not wait for a database",
     "pgq_core/worker/executor.py": "claimed jobs, at most one claim ahead",
+    "pgq_core/worker/refused.py": "outcomes up to `MOST`, then the others are held too and nothing is claimed",
     "pgq_core/worker/threads.py": "jobs in hand",
 }
 """Queues without a `maxlen`, and what bounds them."""

@@ -82,6 +82,21 @@ async def test_a_refused_outcome_holds_up_no_other_and_is_written_when_it_may_be
     assert database.all(FAULTS) == []
 
 
+async def test_so_many_are_kept_and_no_more(
+    database: QueueDatabase, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where every second job is refused, the worker fills up with them at last, and waits as well."""
+    monkeypatch.setattr(refused, "MOST", 3)
+    jobs = [database.put(name) for _ in range(6) for name in ("refused", "good")]
+
+    async with running_corridor(database.dsn, registry) as running:
+        with trigger(database):
+            await eventually_async(lambda: running.corridor.completer.is_in_trouble)
+        await eventually_async(lambda: all(database.runs(job_id) for job_id in jobs))
+
+    assert database.all(FAULTS) == []
+
+
 async def test_where_all_is_refused_nothing_new_is_claimed_and_no_result_is_lost(
     database: QueueDatabase, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
