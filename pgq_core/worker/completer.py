@@ -131,12 +131,13 @@ class Completer:
         while not self._closing.is_set():
             await self._work.wait()
             self._work.clear()
-            self._marks.turned(Turn.FINISH)  # from here on a turn is owed
+            self._turned()  # from here on a turn is owed
             while not self._closing.is_set() and self._has_something():
                 if len(self._attempts) < BATCH and self._has_more_work():
                     await asyncio.sleep(LINGER)
                 await self._write_or_wait()
-            self._marks.rests(Turn.FINISH)
+            if self._refused.is_empty():
+                self._marks.rests(Turn.FINISH)
             self._is_asleep = True
             self._empty.set()
 
@@ -181,13 +182,18 @@ class Completer:
         else:
             self._writing = []
             self._refused_in_a_row = 0
-            self._marks.turned(Turn.FINISH)
+            self._turned()
             if self.is_in_trouble:
                 self.is_in_trouble = False
                 self._trouble.over("outcomes_written_again")
                 self._pauses.reset()
                 self._refused.hurry()
                 self._on_change()
+
+    def _turned(self) -> None:
+        """Not while an outcome is set aside: somebody has to see that, and do something about it."""
+        if self._refused.is_empty():
+            self._marks.turned(Turn.FINISH)
 
     def _take(self) -> Batch:
         batch = Batch(is_repeated=self.is_in_trouble)

@@ -28,6 +28,9 @@ class Refused:
         self._waiting.append((time.monotonic() + AGAIN, batch))
         asyncio.get_running_loop().call_later(AGAIN, self._on_due)
 
+    def is_empty(self) -> bool:
+        return not self._waiting
+
     def is_full(self) -> bool:
         return len(self._waiting) >= MOST
 
