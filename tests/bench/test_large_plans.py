@@ -61,7 +61,7 @@ def test_pages_touched_do_not_grow_with_the_backlog(large: str, case: Case) -> N
 def test_plan_is_kept_behind_dead_entries(dead: str, case: Case) -> None:
     with connect_sync(dead, application_name="plans", pinned_plans=True) as conn:
         conn.execute(f"SET search_path = {SCHEMA}")
-        nodes = list(walk(executed_plan(conn, case.statement)["Plan"]))
+        nodes = list(walk(executed_plan(conn, case.statement, SCHEMA)["Plan"]))
 
         assert scanned(conn, nodes) == []
         assert case.index is None or case.index in {node.get("Index Name") for node in nodes}

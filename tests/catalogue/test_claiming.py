@@ -75,7 +75,7 @@ async def test_batches_that_meet_in_every_order_do_not_deadlock(
     failures: list[str] = []
 
     async def repeat(turn: Turn) -> None:
-        async with await connect(database.dsn, application_name="test batch") as connection:
+        async with await connect(database.dsn, application_name="test batch", pinned_plans=True) as connection:
             while not stop.is_set():
                 try:
                     await turn(connection)
