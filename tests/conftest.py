@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
+import psycopg
 import pytest
 import structlog
 
@@ -108,3 +109,11 @@ def empty_dsn(server_dsn: str) -> Iterator[str]:
     """A database without our schema, for one test."""
     with new_database(server_dsn) as address:
         yield address
+
+
+@pytest.fixture
+def stranger(dsn: str) -> Iterator[psycopg.Connection]:
+    """Somebody at a connection of his own, who leaves his transaction open until the test has ended."""
+    with psycopg.connect(dsn) as conn:
+        yield conn
+        conn.rollback()

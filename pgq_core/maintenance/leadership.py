@@ -10,12 +10,13 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from datetime import timedelta
 from typing import Any, Final
 
+import psycopg
 from psycopg import AsyncConnection
 
-from pgq_core.database import connect
+from pgq_core.database import LOCK_LIMIT, connect
 from pgq_core.domain.health import LoopHealth, encode_loops
 from pgq_core.errors import DatabaseUnavailable
-from pgq_core.logs import get_logger
+from pgq_core.logs import RepeatedTrouble, get_logger
 from pgq_core.maintenance.stepped_clock import ClockWatch
 from pgq_core.plain_settings import AnySettings
 from pgq_core.queries import Queries
@@ -49,6 +50,7 @@ class Leadership:
         self._conn: AsyncConnection[Any] | None = None
         self._lock = asyncio.Lock()
         self._logger = get_logger("pgq.maintenance")
+        self._locks = RepeatedTrouble(self._logger)
         self.is_leader = False
 
     @contextlib.asynccontextmanager
@@ -83,25 +85,37 @@ class Leadership:
         if self._conn is None:
             return
         await self.clock.look(self._conn)
-        statement = self._queries.acquire_lease(
-            name=LEASE_NAME,
-            holder=self._holder,
-            duration=timedelta(seconds=self._duration),
-            loops=encode_loops(self._loops()),
-        )
-        was_leader, self.is_leader = self.is_leader, bool(await statement.fetch_all(self._conn))
+        was_leader, self.is_leader = self.is_leader, await self._acquire(self._conn)
         self._ask_at = now + self._ask_every
         if self.is_leader is not was_leader:
             self._logger.info("maintenance_taken_over" if self.is_leader else "maintenance_left_to_another")
         if not self.is_leader:
             await self._close()
 
+    async def _acquire(self, conn: AsyncConnection[Any]) -> bool:
+        """Whether we lead. Where a stranger's transaction holds the lease row everybody does: better twice than not."""
+        statement = self._queries.acquire_lease(
+            name=LEASE_NAME,
+            holder=self._holder,
+            duration=timedelta(seconds=self._duration),
+            loops=encode_loops(self._loops()),
+        )
+        try:
+            is_ours = bool(await statement.fetch_all(conn))
+        except psycopg.errors.LockNotAvailable as error:
+            self._locks.say("lease_is_locked", error)
+            return True
+        self._locks.over("lease_is_free_again")
+        return is_ours
+
     async def _open(self) -> None:
         """One try for all duties that ask meanwhile: each alone backs off, together they would still storm."""
         if self._refusal is not None and time.monotonic() < self._try_at:
             raise self._refusal.with_traceback(None)
         try:
-            self._conn = await connect(self._dsn, application_name="pgq maintenance", pinned_plans=True)
+            self._conn = await connect(
+                self._dsn, application_name="pgq maintenance", pinned_plans=True, lock_limit=LOCK_LIMIT
+            )
         except DatabaseUnavailable as error:
             self._refusal, self._try_at = error, time.monotonic() + self._pauses.next()
             raise

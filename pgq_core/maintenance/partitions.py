@@ -16,8 +16,6 @@ from pgq_core.queries.upkeep import PartitionRow
 from pgq_core.sql import partition_text
 
 DAYS_AHEAD: Final = 7
-LOCK_LIMIT_MS: Final = 2000
-"""A drop gives up rather than hold up everybody who comes after it; the next turn tries again."""
 
 
 class PartitionsAhead(Duty):
@@ -30,7 +28,10 @@ class PartitionsAhead(Duty):
 
 
 class ExpiredPartitions(Duty):
-    """DETACH CONCURRENTLY, then DROP: whoever writes or reads other days is never blocked."""
+    """DETACH CONCURRENTLY, then DROP: whoever writes or reads other days is never blocked.
+
+    A drop gives up at the connection's limit for locks: behind a long reader it would hold up all that come after it.
+    """
 
     name = "expired_partitions"
 
@@ -43,10 +44,9 @@ class ExpiredPartitions(Duty):
         expired = await self._queries.list_expired_partitions(kept=self._kept).fetch_all(conn)
         if not expired:
             return
-        if is_pooled(conn):  # a session's lock_timeout would be left to somebody else's statements there
+        if is_pooled(conn):  # its session has no limit for locks
             await self._drop_by_the_owners_rights(conn)
             return
-        await self._queries.prepare_drop(milliseconds=LOCK_LIMIT_MS).execute(conn)
         try:
             for partition in expired:
                 await self._drop(conn, partition)
@@ -54,9 +54,6 @@ class ExpiredPartitions(Duty):
             self._logger.info("partition_drop_postponed", error=first_line(error))
         except psycopg.errors.InsufficientPrivilege:
             await self._drop_by_the_owners_rights(conn)
-        finally:
-            if not conn.closed:
-                await self._queries.prepare_drop(milliseconds=0).execute(conn)
 
     async def _drop(self, conn: AsyncConnection[Any], partition: PartitionRow) -> None:
         if partition.is_detach_pending:

@@ -121,6 +121,6 @@ class PoolQueries(QueryGroup):
             "report_pool", host=host, name=name, state=state, detail=detail, retry_in=retry_in, restarts=restarts
         )
 
-    def save_outputs(self, outputs: Mapping[str, str]) -> Statement[None]:
-        """`outputs`: the last lines by worker id."""
-        return self._statement("save_outputs", ids=list(outputs), outputs=list(outputs.values()))
+    def save_outputs(self, outputs: Mapping[str, str]) -> Statement[str]:
+        """`outputs`: the last lines by worker id. Answers the ids of those that were saved."""
+        return self._statement("save_outputs", str, ids=list(outputs), outputs=list(outputs.values()))

@@ -288,9 +288,6 @@ class UpkeepQueries(QueryGroup):
     def list_expired_partitions(self, *, kept: timedelta) -> Statement[PartitionRow]:
         return self._statement("list_expired_partitions", PartitionRow, schema=self.schema, kept=kept)
 
-    def prepare_drop(self, *, milliseconds: int) -> Statement[str]:
-        return self._statement("prepare_drop", str, milliseconds=milliseconds)
-
     def drop_run_partition(self, *, kept: timedelta) -> Statement[str | None]:
         """Answers the name of the partition, None when none is past retention."""
         return self._statement("drop_run_partition", kept=kept)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from typing import Any
 
+import psycopg
 from psycopg import AsyncConnection
 
-from pgq_core.database import connect
+from pgq_core.database import LOCK_LIMIT, connect
 from pgq_core.domain.health import LoopHealth, turn_limit
-from pgq_core.logs import get_logger
+from pgq_core.logs import RepeatedTrouble, get_logger
 from pgq_core.queries import Queries
 from pgq_core.queries.pools import WantedPoolRow
 from pgq_core.service import PeriodicService
@@ -68,6 +70,7 @@ class Reconciler(PeriodicService):
         self._reported = {definition.name: PoolHealth() for definition in definitions}
         self._sent_away: Counter[str] = Counter()
         self._saved_output: dict[str, tuple[str, ...]] = {}
+        self._locks: defaultdict[str, RepeatedTrouble] = defaultdict(lambda: RepeatedTrouble(logger))
 
     async def connection(self) -> AsyncConnection[Any]:
         if self._conn is None or self._conn.closed:
@@ -75,6 +78,7 @@ class Reconciler(PeriodicService):
                 self._settings.dsn or "",
                 application_name=f"pgq supervisor {self._host}",
                 statement_timeout=10.0,
+                lock_limit=LOCK_LIMIT,
             )
         return self._conn
 
@@ -114,11 +118,14 @@ class Reconciler(PeriodicService):
 
     async def beat(self, *, stopping: bool) -> None:
         """Renew the lease now, whatever the loop does."""
-        loops = () if stopping else (*self.loops(), *self._loops_beside())
-        if self.has_lost_charge or await self._charge.beat(await self.connection(), stopping=stopping, loops=loops):
+        if self.has_lost_charge:
             return
-        self.has_lost_charge = True
-        self._on_charge_lost()
+        loops = () if stopping else (*self.loops(), *self._loops_beside())
+        # Nobody else can take over a row that is locked.
+        with self._unless_locked("supervisor"):
+            if not await self._charge.beat(await self.connection(), stopping=stopping, loops=loops):
+                self.has_lost_charge = True
+                self._on_charge_lost()
 
     async def _renew_charge(self) -> bool:
         """Whether a beat was due."""
@@ -131,10 +138,12 @@ class Reconciler(PeriodicService):
 
     async def _lower_pools(self, conn: AsyncConnection[Any]) -> None:
         for name, count in list(self._sent_away.items()):
-            await self._queries.lower_pool(host=self._host, name=name, by=count, supervisor_id=self._id).execute(conn)
-            self._sent_away[name] -= count
-            if not self._sent_away[name]:
-                del self._sent_away[name]
+            lower = self._queries.lower_pool(host=self._host, name=name, by=count, supervisor_id=self._id)
+            with self._unless_locked(f"pool {name}"):
+                await lower.execute(conn)
+                self._sent_away[name] -= count
+                if not self._sent_away[name]:
+                    del self._sent_away[name]
 
     async def _read_wanted(self, conn: AsyncConnection[Any]) -> dict[str, int]:
         rows = await self._queries.list_wanted_pools(host=self._host).fetch_all(conn)
@@ -240,24 +249,34 @@ class Reconciler(PeriodicService):
             health, before = pool.health(now), self._reported[name]
             if health == before:
                 continue
-            await self._queries.report_pool(
+            report = self._queries.report_pool(
                 host=self._host,
                 name=name,
                 state=health.state,
                 detail=health.detail,
                 retry_in=None if health.retry_at is None else health.retry_at - now,
                 restarts=health.restarts - before.restarts,
-            ).execute(conn)
-            self._reported[name] = health
-            if health.state != before.state:
-                logger.warning("pool_state", pool=name, state=health.state, detail=health.detail)
+            )
+            with self._unless_locked(f"pool {name}"):
+                await report.execute(conn)
+                self._reported[name] = health
+                if health.state != before.state:
+                    logger.warning("pool_state", pool=name, state=health.state, detail=health.detail)
 
     async def _save_outputs(self, conn: AsyncConnection[Any]) -> None:
         """The keeper saves the last words of the dead; these are those of the living, when they said something new."""
         recent = {handle.worker_id: handle.recent_output for handle in self._keeper.handles}
         news = {worker_id: lines for worker_id, lines in recent.items() if self._saved_output.get(worker_id) != lines}
         if news:
-            await self._queries.save_outputs(
-                {worker_id: "\n".join(lines) for worker_id, lines in news.items()}
-            ).execute(conn)
-            self._saved_output.update(news)
+            save = self._queries.save_outputs({worker_id: "\n".join(lines) for worker_id, lines in news.items()})
+            self._saved_output.update({worker_id: news[worker_id] for worker_id in await save.fetch_all(conn)})
+
+    @contextlib.contextmanager
+    def _unless_locked(self, row: str) -> Iterator[None]:
+        """Around a write that a later turn repeats: where a stranger holds its row, nothing else waits for that."""
+        try:
+            yield
+        except psycopg.errors.LockNotAvailable as error:
+            self._locks[row].say("row_is_locked", error, row=row)
+        else:
+            self._locks[row].over("row_is_free_again")

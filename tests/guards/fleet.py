@@ -287,3 +287,23 @@ def a_beat_passes_by_a_row_that_somebody_has_locked_and_says_so(play: Play) -> N
     told = {row["id"]: (row["wanted"], row["is_ended"], row["is_locked"]) for row in rows}
     assert told == {"free": ("run", False, False), "held": (None, False, True), "deleted": (None, False, False)}
     assert play.values("SELECT id FROM workers WHERE heartbeat_at > '2026-02-01'") == ["free"]
+
+
+@meets("save_outputs", "prune_workers", "prune_waits")
+def upkeep_of_workers_passes_by_a_row_that_somebody_has_locked(play: Play) -> None:
+    for worker_id in ("free", "held"):
+        play.worker(worker_id, stopped_at="2026-01-01")
+        play.add("worker_waits", worker_id=worker_id, waiting=True)
+    a, b = play.cast["a"], play.cast["b"]
+    a.conn.execute("BEGIN")
+    a.conn.execute("SELECT FROM workers WHERE id = 'held' FOR UPDATE")
+    a.conn.execute("SELECT FROM worker_waits WHERE worker_id = 'held' FOR UPDATE")
+    b.conn.execute(f"SET lock_timeout = '{LOCK_LIMIT}'")
+    saved = run_on(b.conn, play.text("save_outputs"), {"ids": ["free", "held"], "outputs": ["x", "x"]})
+    run_on(b.conn, play.text("prune_waits"), {})
+    run_on(b.conn, play.text("prune_workers"), {"kept": timedelta(days=1), "keep": 9})
+    a.conn.execute("ROLLBACK")
+
+    assert [row["id"] for row in saved] == ["free"]
+    assert play.values("SELECT worker_id FROM worker_waits") == ["held"]
+    assert play.values("SELECT id FROM workers") == ["held"]

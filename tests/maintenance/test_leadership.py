@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from pgq_core.maintenance import Maintenance
@@ -56,6 +57,26 @@ async def test_follower_takes_over_when_the_lease_of_a_dead_leader_ends(database
             await follower.reaper.run_once()
             await asyncio.sleep(0.02)
 
+    await follower.close()
+
+
+async def test_work_goes_on_while_a_stranger_has_locked_the_lease(
+    database: QueueDatabase, stranger: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only whoever has the row leads; where nobody can have it, work that is done twice harms less than none."""
+    monkeypatch.setattr("pgq_core.maintenance.leadership.LOCK_LIMIT", 0.1)
+    leader, follower = maintenance_on(database, stale_limit=60.0), maintenance_on(database, stale_limit=60.0)
+    await leader.promoter.run_once()
+    due = database.put("noop", not_before="2999-01-01")
+    stranger.execute("SELECT FROM leases FOR UPDATE")
+    database.run("UPDATE jobs SET not_before = now() WHERE id = %s", due)
+    database.run("UPDATE jobs SET status = 'scheduled' WHERE id = %s", due)
+    await leader.close()
+
+    await follower.promoter.run_once()
+
+    assert database.value("SELECT status FROM jobs WHERE id = %s", due) == "pending"
+    stranger.rollback()
     await follower.close()
 
 

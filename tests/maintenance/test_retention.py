@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
+from pgq_core.database import LOCK_LIMIT
 from pgq_core.maintenance import Maintenance
-from pgq_core.maintenance.partitions import LOCK_LIMIT_MS
 from pgq_core.settings import load_settings
 from tests.support.queue_database import QueueDatabase
 
@@ -89,8 +89,8 @@ async def test_day_on_which_a_running_job_was_claimed_is_kept(dsn_database: Queu
 async def test_reader_of_an_old_day_postpones_its_drop(
     dsn_database: QueueDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert LOCK_LIMIT_MS <= 5000
-    monkeypatch.setattr("pgq_core.maintenance.partitions.LOCK_LIMIT_MS", 100)
+    assert LOCK_LIMIT <= 5.0
+    monkeypatch.setattr("pgq_core.maintenance.leadership.LOCK_LIMIT", 0.1)
     maintenance = maintenance_on(dsn_database)
     old = make_partition(dsn_database, 9)
 

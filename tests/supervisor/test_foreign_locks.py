@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
 
 import psycopg
 import pytest
@@ -15,20 +14,13 @@ from tests.support.waiting import eventually
 pytestmark = pytest.mark.system
 
 
-@pytest.fixture
-def operator(dsn: str) -> Iterator[psycopg.Connection]:
-    with psycopg.connect(dsn) as conn:
-        yield conn
-        conn.rollback()
-
-
-def test_the_siblings_of_a_worker_that_died_over_a_locked_job_live_on(host: Host, operator: psycopg.Connection) -> None:
+def test_the_siblings_of_a_worker_that_died_over_a_locked_job_live_on(host: Host, stranger: psycopg.Connection) -> None:
     """Their keeper has one connection, and must not wait with it for a stranger."""
     host.supervise(pool(wanted=3, concurrency=1))
     first = {row["id"] for row in host.until_running(3)}
     (job_id,) = host.enqueue("sleep", {"seconds": 600})
     host.until_started(1)
-    operator.execute("SELECT cancel(%s)", (job_id,))
+    stranger.execute("SELECT cancel(%s)", (job_id,))
     (victim,) = host.rows("SELECT w.id, w.pid FROM jobs j JOIN workers w ON w.id = j.locked_by")
     os.kill(victim["pid"], signal.SIGKILL)
 
@@ -39,10 +31,23 @@ def test_the_siblings_of_a_worker_that_died_over_a_locked_job_live_on(host: Host
     eventually(lambda: host.rows("SELECT id FROM job_runs WHERE job_id = %s AND success", quick), timeout=PATIENCE)
 
 
-def test_a_locked_row_of_a_worker_keeps_no_beat_from_its_siblings(host: Host, operator: psycopg.Connection) -> None:
+@pytest.mark.parametrize("table", ["supervisors", "worker_pools", "leases"])
+def test_pools_are_kept_at_their_number_over_locked_rows(host: Host, stranger: psycopg.Connection, table: str) -> None:
+    host.supervise(pool("web", wanted=1, concurrency=1), pool("mail", wanted=1, concurrency=1))
+    first = {row["id"] for row in host.until_running(2)}
+    stranger.execute(f"SELECT FROM {table} FOR UPDATE")
+
+    for row in host.until_running(2):
+        os.kill(row["pid"], signal.SIGKILL)
+    eventually(lambda: len({row["id"] for row in host.workers()} - first) == 2, timeout=PATIENCE)
+    (quick,) = host.enqueue("quick", {})
+    eventually(lambda: host.rows("SELECT id FROM job_runs WHERE job_id = %s AND success", quick), timeout=PATIENCE)
+
+
+def test_a_locked_row_of_a_worker_keeps_no_beat_from_its_siblings(host: Host, stranger: psycopg.Connection) -> None:
     host.supervise(pool(wanted=2))
     held, free = host.until_running(2)
-    operator.execute("SELECT FROM workers WHERE id = %s FOR UPDATE", (held["id"],))
+    stranger.execute("SELECT FROM workers WHERE id = %s FOR UPDATE", (held["id"],))
 
     beats = "SELECT heartbeat_at FROM workers WHERE id = %s"
     seen = {row["heartbeat_at"] for row in host.rows(beats, free["id"])}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import psycopg
 import pytest
 
@@ -14,35 +12,28 @@ from tests.support.worker_process import Workers
 pytestmark = pytest.mark.system
 
 
-@pytest.fixture
-def operator(dsn: str) -> Iterator[psycopg.Connection]:
-    with psycopg.connect(dsn) as conn:
-        yield conn
-        conn.rollback()
-
-
 @pytest.mark.slow
 def test_a_locked_running_job_holds_up_no_other_outcome(
-    database: QueueDatabase, workers: Workers, operator: psycopg.Connection
+    database: QueueDatabase, workers: Workers, stranger: psycopg.Connection
 ) -> None:
     workers.start(concurrency=4)
     held = database.put("sleep_async", {"seconds": 1})
     database.until_started(1)
-    operator.execute("SELECT FROM jobs WHERE id = %s FOR UPDATE", (held,))
+    stranger.execute("SELECT FROM jobs WHERE id = %s FOR UPDATE", (held,))
     waits = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'pgq worker: finish' AND wait_event_type = 'Lock'"
     eventually(lambda: database.all(waits), timeout=60)
     others = [database.put("noop") for _ in range(20)]
 
     eventually(lambda: all(database.outcomes(job_id) == ["succeeded"] for job_id in others), timeout=60)
     assert database.outcomes(held) == []
-    operator.rollback()
+    stranger.rollback()
     eventually(lambda: database.outcomes(held) == ["succeeded"], timeout=60)
     assert database.all(FAULTS) == []
 
 
 @pytest.mark.parametrize("verb", ["cancel", "discard"])
 def test_a_caller_who_leaves_his_transaction_open_holds_up_no_statistics_of_a_worker(
-    database: QueueDatabase, workers: Workers, operator: psycopg.Connection, verb: str
+    database: QueueDatabase, workers: Workers, stranger: psycopg.Connection, verb: str
 ) -> None:
     """What his verb counts is of the queue and type that the worker counts too."""
     worker = workers.start()
@@ -52,7 +43,7 @@ def test_a_caller_who_leaves_his_transaction_open_holds_up_no_statistics_of_a_wo
         dead = database.put("fail", {"text": "x"}, max_attempts=1)
         target = eventually(lambda: database.letter(dead), timeout=60)["id"]
     worker.wait_until_ready()
-    operator.execute(f"SELECT {verb}(%s)", (target,))  # type: ignore[arg-type]  # one of two words
+    stranger.execute(f"SELECT {verb}(%s)", (target,))  # type: ignore[arg-type]  # one of two words
     others = [database.put("noop") for _ in range(20)]
 
     eventually(lambda: all(database.outcomes(job_id) == ["succeeded"] for job_id in others), timeout=60)
