@@ -68,6 +68,7 @@ class Producer:
         queues: Sequence[ServedQueue],
         job_types: Sequence[str],
         poll: float,
+        roll_call_every: float,
         burst: bool,
         random: Random,
         on_turn: Callable[[], None],
@@ -120,7 +121,9 @@ class Producer:
         """`Executor.ended` when jobs were handed back since no slot became free for them."""
         self._suspects = Suspects(random)
         self._stop_requests = StopRequests(executor, completer, queries, worker_id=worker_id)
-        self._roll_call = RollCall(executor, completer, queries, worker_id=worker_id, recheck=poll)
+        self._roll_call = RollCall(
+            executor, completer, queries, worker_id=worker_id, recheck=poll, whole_every=roll_call_every
+        )
 
     def wake(self) -> None:
         """There is room again, or something changed."""

@@ -1,7 +1,8 @@
-"""Compares what a worker holds with what the table says it holds, after a connection that claimed was lost.
+"""Compares what a worker holds with what the table says it holds.
 
-Its last claim may have got through while the answer did not. The jobs of that claim lie with a worker that knows
-nothing of them, and nobody else gives them back while that worker lives.
+A claim may have got through while its answer got lost with the connection, and a row may have been given to this worker
+by hand, or its claim token changed. Such jobs lie with a worker that knows nothing of them, and nobody else gives them
+back while that worker lives.
 """
 
 from __future__ import annotations
@@ -24,13 +25,21 @@ AGAIN: Final = 60.0
 class RollCall:
     """Two looks a call: a job that ends, or is on its way between two hands, is not missed in both.
 
-    A look goes over claims with newer tokens than the last one whose answer came before the loss: tokens only grow.
+    After a loss a look goes over claims with newer tokens than the last one whose answer came: tokens only grow. Behind
+    a snapshot that is held for long the whole look is dear, and so it is rare.
     """
 
     def __init__(
-        self, executor: Executor, completer: Completer, queries: Queries, *, worker_id: str, recheck: float
+        self,
+        executor: Executor,
+        completer: Completer,
+        queries: Queries,
+        *,
+        worker_id: str,
+        recheck: float,
+        whole_every: float,
     ) -> None:
-        """`recheck`: seconds between the two looks."""
+        """`recheck`: seconds between the two looks. `whole_every`: seconds between two calls over all claims."""
         self._executor = executor
         self._completer = completer
         self._queries = queries
@@ -41,6 +50,8 @@ class RollCall:
         """The token of the last claim whose answer came."""
         self._after = 0
         self._next_at = self._last_at = math.inf
+        self._whole_every = whole_every
+        self._whole_at = time.monotonic() + whole_every
         self._missed: set[tuple[int, int]] = set()
         """Job and token of what the first look did not find here."""
         self._is_second = False
@@ -58,6 +69,10 @@ class RollCall:
         self._is_second = False
 
     def is_due(self, now: float) -> bool:
+        if now >= self._whole_at:
+            self._whole_at = now + self._whole_every
+            self._after = 0
+            self._next_at = min(self._next_at, now)
         return now >= self._next_at
 
     async def look(self, conn: AsyncConnection[Any]) -> None:
@@ -67,7 +82,8 @@ class RollCall:
         missed = {(claim.id, claim.claim_token) for claim in claims if claim.id not in known}
         lost = missed & self._missed if self._is_second else set()
         if lost and (count := await self._queries.release_jobs(sorted(lost)).execute(conn)):
-            self._logger.warning("claims_without_an_answer_handed_back", count=count)
+            ids = [job_id for job_id, _ in sorted(lost)]
+            self._logger.warning("unknown_claims_handed_back", count=count, job_ids=ids[:20])
         self._missed, self._is_second = missed, bool(missed) and not self._is_second
         now = time.monotonic()
         if self._is_second:
