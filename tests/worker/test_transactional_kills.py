@@ -12,6 +12,7 @@ import pytest
 from tests.support.queue_database import FAULTS, QueueDatabase
 from tests.support.waiting import eventually
 from tests.support.worker_process import Workers
+from tests.torture.form import count
 
 pytestmark = pytest.mark.system
 
@@ -54,7 +55,7 @@ def test_transactional_work_is_there_once_although_workers_are_killed(
 
 @pytest.mark.torture
 @pytest.mark.timeout(1500)
-def test_transactional_work_is_there_once_although_workers_are_killed_two_hundred_times(
+def test_transactional_work_is_there_once_although_workers_are_killed_again_and_again(
     database: QueueDatabase, workers: Workers
 ) -> None:
-    kill_at_random_moments(database, workers, kills=200, jobs=40_000)
+    kill_at_random_moments(database, workers, kills=count(200), jobs=count(40_000))
