@@ -26,7 +26,7 @@ _ENCODING = {"client_encoding": "UTF8"}
 # whatever the administrator's defaults are.
 _SESSION = (
     "-c default_transaction_isolation=read\\ committed -c timezone=UTC -c datestyle=ISO"
-    " -c intervalstyle=postgres -c array_nulls=on"
+    " -c intervalstyle=postgres -c array_nulls=on -c extra_float_digits=1"
 )
 # The worker's statements touch rows by primary key or in the order of one index. With statistics of a queue that was
 # empty a minute ago the planner would rather scan the whole table: 120 us a job where nested loops take 10.
@@ -185,6 +185,11 @@ def is_transient(error: BaseException) -> bool:
     if error.sqlstate is None:
         return isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError))
     return error.sqlstate.startswith(_TRANSIENT_CLASSES) or error.sqlstate in (_READ_ONLY, *_SESSION_ENDED)
+
+
+def is_missing_partition(error: BaseException) -> bool:
+    """Whether `job_runs` has no place for the day of a run. A check that somebody has put on a table has a name."""
+    return isinstance(error, psycopg.errors.CheckViolation) and error.diag.constraint_name is None
 
 
 def translated(error: psycopg.Error) -> PgqError | psycopg.Error:

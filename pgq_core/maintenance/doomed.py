@@ -18,7 +18,7 @@ from pgq_core.maintenance.leadership import Leadership
 from pgq_core.maintenance.reaper import STATISTICS_SLOT
 from pgq_core.queries import Queries, Statement
 from pgq_core.queries.claims import BuriedJob
-from pgq_core.queries.piecemeal import write_what_can_be
+from pgq_core.queries.piecemeal import PASSED_BY_FOR, PassedBy, write_what_can_be
 from pgq_core.queries.upkeep import DoomedRow
 
 BATCH: Final = 500
@@ -29,6 +29,10 @@ class Undertaker(Duty):
     """Claims a batch and buries it in one transaction: no job is ever in between."""
 
     reason: DeathReason
+
+    def __init__(self, leadership: Leadership, queries: Queries, *, interval: float) -> None:
+        super().__init__(leadership, queries, interval=interval)
+        self.passed_by = PassedBy()
 
     async def work(self, conn: AsyncConnection[Any]) -> None:
         if not self.is_rested():
@@ -71,7 +75,8 @@ class Undertaker(Duty):
         for row in rows:
             facts = {"job_id": row.id, "job_type": row.job_type, "queue": row.queue, "reason": str(self.reason)}
             if row.id in refused:
-                self._logger.error("job_not_buried", **facts, error=first_line(refused[row.id]))
+                self.passed_by.add(row.id)
+                self._logger.error("job_not_buried", **facts, error=first_line(refused[row.id]), again_in=PASSED_BY_FOR)
             else:
                 self._logger.error("job_dead", **facts)
         return len(rows) - len(refused)
@@ -99,7 +104,7 @@ class SpentBudgets(Undertaker):
     reason = DeathReason.EXHAUSTED
 
     def take(self) -> Statement[DoomedRow]:
-        return self._queries.claim_spent_jobs(holder=HOLDER, limit=BATCH)
+        return self._queries.claim_spent_jobs(holder=HOLDER, limit=BATCH, except_jobs=self.passed_by.ids())
 
     def words(self, row: DoomedRow) -> str:
         return row.last_error or "all attempts are spent"
@@ -116,7 +121,9 @@ class UnknownTypes(Undertaker):
         self._after = timedelta(seconds=after)
 
     def take(self) -> Statement[DoomedRow]:
-        return self._queries.claim_unknown_jobs(holder=HOLDER, after=self._after, limit=BATCH)
+        return self._queries.claim_unknown_jobs(
+            holder=HOLDER, after=self._after, limit=BATCH, except_jobs=self.passed_by.ids()
+        )
 
     def words(self, row: DoomedRow) -> str:
         span = str(self._after).removesuffix(", 0:00:00")

@@ -12,6 +12,7 @@ from pgq_core.database import first_line, is_pooled
 from pgq_core.maintenance.duty import Duty
 from pgq_core.maintenance.leadership import Leadership
 from pgq_core.queries import Queries
+from pgq_core.queries.piecemeal import is_refusal
 from pgq_core.queries.upkeep import PartitionRow
 from pgq_core.sql import partition_text
 
@@ -47,13 +48,19 @@ class ExpiredPartitions(Duty):
         if is_pooled(conn):  # its session has no limit for locks
             await self._drop_by_the_owners_rights(conn)
             return
-        try:
-            for partition in expired:
+        for partition in expired:
+            try:
                 await self._drop(conn, partition)
-        except psycopg.errors.LockNotAvailable as error:
-            self._logger.info("partition_drop_postponed", error=first_line(error))
-        except psycopg.errors.InsufficientPrivilege:
-            await self._drop_by_the_owners_rights(conn)
+            except psycopg.errors.LockNotAvailable as error:
+                self._logger.info("partition_drop_postponed", partition=partition.name, error=first_line(error))
+                return
+            except psycopg.errors.InsufficientPrivilege:
+                await self._drop_by_the_owners_rights(conn)
+                return
+            except psycopg.Error as error:
+                if not is_refusal(error):
+                    raise
+                self._logger.warning("partition_not_dropped", partition=partition.name, error=first_line(error))
 
     async def _drop(self, conn: AsyncConnection[Any], partition: PartitionRow) -> None:
         if partition.is_detach_pending:

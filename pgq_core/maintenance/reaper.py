@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from datetime import timedelta
-from functools import partial
 from random import Random
 from typing import Any, Final
 
@@ -17,14 +16,13 @@ from pgq_core.domain.decision import FailureKind, decide_after_failure
 from pgq_core.maintenance.duty import Duty
 from pgq_core.maintenance.leadership import Leadership
 from pgq_core.queries import Queries
-from pgq_core.queries.claims import BuriedJob, RescheduledJob
+from pgq_core.queries.claims import BuriedJob
+from pgq_core.queries.closing import Closing, close_runs
 from pgq_core.queries.orphans import OrphanRow
-from pgq_core.queries.piecemeal import write_what_can_be
+from pgq_core.queries.piecemeal import PASSED_BY_FOR, PassedBy
 
 BATCH: Final = 500
 STATISTICS_SLOT: Final = 15
-PASSED_BY_FOR: Final = 60.0
-"""Seconds until a job that could not be given back is tried again."""
 
 
 class Reaper(Duty):
@@ -38,8 +36,7 @@ class Reaper(Duty):
         super().__init__(leadership, queries, interval=interval)
         self._stale_limit = timedelta(seconds=stale_limit)
         self._random = random
-        self._passed_by: dict[int, float] = {}
-        """Jobs whose write was refused, and until when they are left alone."""
+        self._passed_by = PassedBy()
 
     async def work(self, conn: AsyncConnection[Any]) -> None:
         if not await self._knows_the_time(conn):
@@ -56,25 +53,24 @@ class Reaper(Duty):
             orphans = await self._lock_orphans(conn) if lost or self.is_rested() else []
             await self._complete(conn, [orphan.id for orphan in orphans if not orphan.claim_token])
             fates = {orphan.id: self._fate(orphan) for orphan in orphans if orphan.claim_token}
-            refused = await write_what_can_be(
-                conn, list(fates.values()), partial(self._write, conn), has_partitions=has_partitions
+            closed, refused = await close_runs(
+                conn, self._queries, list(fates.values()), slot=STATISTICS_SLOT, has_partitions=has_partitions
             )
         for worker_id in lost:
             self._logger.warning("worker_lost", worker_id=worker_id)
         for write, error in refused:
-            self._pass_by(fates.pop(write.id), error)
-        for orphan in orphans:
-            if orphan.id in fates:
-                self._log(orphan, fates[orphan.id])
+            self._pass_by(write, error)
+        by_id = {orphan.id: orphan for orphan in orphans}
+        for write in closed:
+            self._log(by_id[write.id], write)
         if len(orphans) == BATCH:
             self.nudge()
 
     async def _lock_orphans(self, conn: AsyncConnection[Any]) -> list[OrphanRow]:
         """Right after a worker was lost, and from time to time: the look goes through all that runs."""
         began = time.monotonic()
-        self._passed_by = {job_id: until for job_id, until in self._passed_by.items() if until > began}
         statement = self._queries.lock_lost_jobs(
-            stale_limit=self._stale_limit, limit=BATCH, except_jobs=list(self._passed_by)
+            stale_limit=self._stale_limit, limit=BATCH, except_jobs=self._passed_by.ids()
         )
         orphans = await statement.fetch_all(conn)
         self.looked(began, found_all=len(orphans) < BATCH)
@@ -86,9 +82,9 @@ class Reaper(Duty):
             await self._queries.complete_claims(ids).execute(conn)
             self._logger.warning("claims_completed", job_ids=ids[:20], count=len(ids))
 
-    def _pass_by(self, write: RescheduledJob | BuriedJob, error: psycopg.Error) -> None:
+    def _pass_by(self, write: Closing, error: psycopg.Error) -> None:
         """The database refuses this one: it must not stand in the way of the others, and is tried again later."""
-        self._passed_by[write.id] = time.monotonic() + PASSED_BY_FOR
+        self._passed_by.add(write.id)
         self._logger.error("job_not_given_back", job_id=write.id, error=first_line(error), again_in=PASSED_BY_FOR)
 
     async def _knows_the_time(self, conn: AsyncConnection[Any]) -> bool:
@@ -97,7 +93,7 @@ class Reaper(Duty):
         await self._leadership.clock.look(conn)
         return self._leadership.clock.is_trusted
 
-    def _fate(self, orphan: OrphanRow) -> RescheduledJob | BuriedJob:
+    def _fate(self, orphan: OrphanRow) -> Closing:
         decision = decide_after_failure(
             FailureKind.VANISHED,
             attempts=orphan.attempts,
@@ -109,15 +105,7 @@ class Reaper(Duty):
         )
         return orphan.closed(decision, error="lost: its worker is gone, nobody saw how", error_class="WorkerLost")
 
-    async def _write(self, conn: AsyncConnection[Any], writes: Sequence[RescheduledJob | BuriedJob]) -> None:
-        rescheduled = [write for write in writes if isinstance(write, RescheduledJob)]
-        buried = [write for write in writes if isinstance(write, BuriedJob)]
-        if rescheduled:
-            await self._queries.reschedule_jobs(rescheduled, slot=STATISTICS_SLOT).execute(conn)
-        if buried:
-            await self._queries.bury_jobs(buried, slot=STATISTICS_SLOT).execute(conn)
-
-    def _log(self, orphan: OrphanRow, write: RescheduledJob | BuriedJob) -> None:
+    def _log(self, orphan: OrphanRow, write: Closing) -> None:
         facts = {
             "worker_id": orphan.worker_id,
             "job_id": orphan.id,

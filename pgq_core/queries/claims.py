@@ -121,6 +121,22 @@ class BuriedJob:
     fingerprint: str | None = None
     ran: bool = True
 
+    def without_dead_letter(self) -> RescheduledJob:
+        """Where no dead letter can be written at the moment: its attempts are spent, so that it is buried later."""
+        return RescheduledJob(
+            self.id,
+            self.token,
+            self.worker_id,
+            self.started,
+            self.finished,
+            outcome="retried",
+            charge=self.charge,
+            error=self.error,
+            error_class=self.error_class,
+            traceback=self.traceback,
+            suspect=True,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class RescheduledRow:
@@ -171,6 +187,7 @@ class ClaimQueries(QueryGroup):
         lease: timedelta | None,
         stretches: Sequence[Stretch] = (WHOLE_QUEUE,),
         is_thorough: bool = True,
+        except_jobs: Sequence[int] = (),
     ) -> Statement[ClaimedRow]:
         """Rows come in no order, see `in_claim_order`.
 
@@ -189,6 +206,7 @@ class ClaimQueries(QueryGroup):
             job_types=None if job_types is None else text_literal(tuple(job_types)),
             lease=lease,
             is_thorough=is_thorough,
+            except_jobs=Int8Array(except_jobs),
             **stretch_arrays(stretches),
         )
 

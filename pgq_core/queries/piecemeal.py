@@ -2,15 +2,41 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection
 
-from pgq_core.database import is_transient
+from pgq_core.database import is_missing_partition, is_transient
 
 W = TypeVar("W")
+
+PASSED_BY_FOR: Final = 60.0
+"""Seconds until a row whose write was refused is tried again."""
+MOST_PASSED_BY: Final = 1000
+"""Rows that are passed by; where there are more it is no matter of single rows."""
+
+
+class PassedBy:
+    """Rows whose write was refused: left alone for a while, so that they do not stand in front of the others."""
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._until: dict[int, float] = {}
+
+    def add(self, row_id: int) -> None:
+        self._until[row_id] = self._monotonic() + PASSED_BY_FOR
+
+    def ids(self) -> list[int]:
+        if self._until:
+            now = self._monotonic()
+            self._until = {row_id: until for row_id, until in self._until.items() if until > now}
+        return list(self._until)
+
+    def is_full(self) -> bool:
+        return len(self._until) >= MOST_PASSED_BY
 
 
 def is_refusal(error: BaseException) -> bool:
@@ -30,8 +56,8 @@ async def write_what_can_be(
 ) -> list[tuple[W, psycopg.Error]]:
     """All at once; if that is refused, one by one. Answers those that were refused, each with the reason.
 
-    Must be called inside a transaction, whose other work is kept. Raises what is no refusal. `has_partitions` False: a
-    CheckViolation is raised too, since it may only mean that `job_runs` has no partition for some day yet.
+    Must be called inside a transaction, whose other work is kept. Raises what is no refusal. `has_partitions` False:
+    also raises that `job_runs` has no partition for some day, since the caller may make one.
     """
     if not writes:
         return []
@@ -41,7 +67,7 @@ async def write_what_can_be(
     except psycopg.Error as error:
         if not is_refusal(error):
             raise
-        if isinstance(error, psycopg.errors.CheckViolation) and not has_partitions:
+        if is_missing_partition(error) and not has_partitions:
             raise
         return await _one_by_one(conn, writes, write)
     return []

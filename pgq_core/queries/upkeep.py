@@ -197,20 +197,55 @@ class UpkeepQueries(QueryGroup):
     # Claims that need more than claim_jobs
 
     def claim_suspect_job(
-        self, *, queues: Sequence[str], worker_id: str, job_types: Sequence[str]
+        self, *, queues: Sequence[str], worker_id: str, job_types: Sequence[str], except_jobs: Sequence[int] = ()
     ) -> Statement[ClaimedRow]:
         return self._statement(
-            "claim_suspect_job", ClaimedRow, queues=list(queues), worker_id=worker_id, job_types=list(job_types)
+            "claim_suspect_job",
+            ClaimedRow,
+            queues=list(queues),
+            worker_id=worker_id,
+            job_types=list(job_types),
+            except_jobs=list(except_jobs),
         )
 
-    def has_due_suspect(self, *, queues: Sequence[str], job_types: Sequence[str]) -> Statement[bool]:
-        return self._statement("has_due_suspect", bool, queues=list(queues), job_types=list(job_types))
+    def list_claimable_jobs(
+        self,
+        *,
+        queues: Sequence[str],
+        job_types: Sequence[str],
+        suspect: bool,
+        limit: int,
+        except_jobs: Sequence[int] = (),
+    ) -> Statement[int]:
+        """Their ids in claim order within a queue; `limit` for each queue."""
+        return self._statement(
+            "list_claimable_jobs",
+            int,
+            queues=list(queues),
+            job_types=list(job_types),
+            suspect=suspect,
+            limit=limit,
+            except_jobs=list(except_jobs),
+        )
+
+    def claim_listed_jobs(self, ids: Sequence[int], *, worker_id: str) -> Statement[ClaimedRow]:
+        return self._statement("claim_listed_jobs", ClaimedRow, ids=list(ids), worker_id=worker_id)
+
+    def has_due_suspect(
+        self, *, queues: Sequence[str], job_types: Sequence[str], except_jobs: Sequence[int] = ()
+    ) -> Statement[bool]:
+        return self._statement(
+            "has_due_suspect", bool, queues=list(queues), job_types=list(job_types), except_jobs=list(except_jobs)
+        )
 
     def release_jobs(self, claims: Sequence[tuple[int, int]]) -> Statement[ReleasedRow]:
         """`claims`: (id, token) of jobs that have not started."""
         return self._statement(
             "release_jobs", ReleasedRow, ids=[job_id for job_id, _ in claims], tokens=[token for _, token in claims]
         )
+
+    def list_locked_jobs(self, job_ids: Sequence[int]) -> Statement[int]:
+        return self._statement("list_locked_jobs", int, ids=list(job_ids))
 
     def list_claims(self, *, worker_id: str, after: int) -> Statement[ClaimRow]:
         """`after`: a claim token."""
@@ -223,7 +258,7 @@ class UpkeepQueries(QueryGroup):
     # Promotion
 
     def promote_due_jobs(
-        self, *, queues: Sequence[str], limit: int, except_worker: str | None = None
+        self, *, queues: Sequence[str], limit: int, except_worker: str | None = None, except_jobs: Sequence[int] = ()
     ) -> Statement[PromotedRow]:
         """`except_worker`: the caller, which is awake and needs no notification."""
         return self._statement(
@@ -232,7 +267,15 @@ class UpkeepQueries(QueryGroup):
             queues=text_literal(tuple(queues)),
             limit=limit,
             except_worker=except_worker or "",
+            except_jobs=Int8Array(except_jobs),
         )
+
+    def list_due_jobs(self, *, queues: Sequence[str], limit: int, except_jobs: Sequence[int] = ()) -> Statement[int]:
+        """Ids of scheduled jobs; `limit` for each queue."""
+        return self._statement("list_due_jobs", int, queues=list(queues), limit=limit, except_jobs=list(except_jobs))
+
+    def promote_listed_jobs(self, ids: Sequence[int]) -> Statement[None]:
+        return self._statement("promote_listed_jobs", ids=list(ids))
 
     def list_scheduled_queues(self) -> Statement[str]:
         return self._statement("list_scheduled_queues", str)
@@ -261,11 +304,15 @@ class UpkeepQueries(QueryGroup):
         """Rows: those of the running jobs that lacked their token or the time of their claim."""
         return self._statement("complete_claims", int, ids=list(ids))
 
-    def claim_spent_jobs(self, *, holder: str, limit: int) -> Statement[DoomedRow]:
-        return self._statement("claim_spent_jobs", DoomedRow, holder=holder, limit=limit)
+    def claim_spent_jobs(self, *, holder: str, limit: int, except_jobs: Sequence[int] = ()) -> Statement[DoomedRow]:
+        return self._statement("claim_spent_jobs", DoomedRow, holder=holder, limit=limit, except_jobs=list(except_jobs))
 
-    def claim_unknown_jobs(self, *, holder: str, after: timedelta, limit: int) -> Statement[DoomedRow]:
-        return self._statement("claim_unknown_jobs", DoomedRow, holder=holder, after=after, limit=limit)
+    def claim_unknown_jobs(
+        self, *, holder: str, after: timedelta, limit: int, except_jobs: Sequence[int] = ()
+    ) -> Statement[DoomedRow]:
+        return self._statement(
+            "claim_unknown_jobs", DoomedRow, holder=holder, after=after, limit=limit, except_jobs=list(except_jobs)
+        )
 
     # Duties
 

@@ -11,8 +11,8 @@ from pgq_core.logs import get_logger
 from pgq_core.queries import Queries
 from pgq_core.queries.upkeep import AnnouncedType
 from pgq_core.service import PeriodicService
-from pgq_core.worker.completer import Completer
 from pgq_core.worker.marks import ANNOUNCE_EVERY, Marks, Turn
+from pgq_core.worker.writer import Writer
 
 
 class Announcer(PeriodicService):
@@ -20,18 +20,16 @@ class Announcer(PeriodicService):
 
     name = "announcer"
 
-    def __init__(
-        self, completer: Completer, queries: Queries, registry: Registry, marks: Marks, *, worker_id: str
-    ) -> None:
+    def __init__(self, writer: Writer, queries: Queries, registry: Registry, marks: Marks, *, worker_id: str) -> None:
         super().__init__(interval=ANNOUNCE_EVERY)
         self._marks = marks
-        self._completer = completer
+        self._writer = writer
         self._queries = queries
         self._registry = registry
         self._worker_id = worker_id
 
     async def run_once(self) -> None:
-        conn = await self._completer.connection()
+        conn = await self._writer.connection()
         await self._queries.announce_types([_announced(handler) for handler in self._registry]).execute(conn)
         statement = self._queries.announce_worker(
             worker_id=self._worker_id, pid=os.getpid(), job_types=self._registry.types

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import psycopg
@@ -60,6 +60,34 @@ class Batch:
             *(attempt for _, attempt in self.letters if attempt is not None),
             *self.unwritten,
         ]
+
+    def queues(self) -> list[str]:
+        """Of what has run or was handed back; a job that ends without having run names none."""
+        return [*(attempt.row.queue for attempt in self.attempts()), *(row.queue for row in self.released)]
+
+    def take_out(self, job_ids: set[int]) -> list[Batch]:
+        """What is to be written about these jobs, as batches of one; it is no longer in this one."""
+        parts = [part for part in self._parts() if not job_ids.isdisjoint(part.job_ids())]
+        self.succeeded = [attempt for attempt in self.succeeded if attempt.row.id not in job_ids]
+        self.finished = [pair for pair in self.finished if pair[0].id not in job_ids]
+        self.rescheduled = [pair for pair in self.rescheduled if pair[0].id not in job_ids]
+        self.letters = [pair for pair in self.letters if pair[0].id not in job_ids]
+        self.released = [row for row in self.released if row.id not in job_ids]
+        return parts
+
+    def take_in(self, other: Batch) -> None:
+        self.add(other.attempts())
+        self.letters += [pair for pair in other.letters if pair[1] is None]
+        self.released += other.released
+
+    def _parts(self) -> Iterator[Batch]:
+        """Each thing that is to be written, alone."""
+        is_repeated = self.is_repeated
+        yield from (Batch(is_repeated, succeeded=[attempt]) for attempt in self.succeeded)
+        yield from (Batch(is_repeated, finished=[pair]) for pair in self.finished)
+        yield from (Batch(is_repeated, rescheduled=[pair]) for pair in self.rescheduled)
+        yield from (Batch(is_repeated, letters=[pair]) for pair in self.letters)
+        yield from (Batch(is_repeated, released=[row]) for row in self.released)
 
     def job_ids(self) -> list[int]:
         return [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -14,14 +15,15 @@ from pgq_core.database import first_line
 from pgq_core.domain.text import storable
 from pgq_core.logs import get_logger
 from pgq_core.queries import Queries, Statement
-from pgq_core.queries.claims import BuriedJob, RescheduledJob
+from pgq_core.queries.claims import BuriedJob
+from pgq_core.queries.closing import Closing, close_runs
 from pgq_core.queries.orphans import OrphanRow
 from pgq_core.queries.piecemeal import write_what_can_be
 from pgq_core.worker.exits import ExitKind
 from pgq_core.worker.handle import Intent, RunnerHandle
 from pgq_core.worker.marks import Mark
 from pgq_core.worker.protocol import RunnerExitCode
-from pgq_core.worker.rescue import Blame, Rescue, rescue_of
+from pgq_core.worker.rescue import Blame, rescue_of
 
 
 class Burial:
@@ -80,34 +82,24 @@ class Burial:
                 monotonic_ns=self._died_ns,
                 random=self._random,
             )
-            refused = await self._give_back(conn, rescue, has_partitions=has_partitions)
+            release = partial(self._release, conn)
+            unreleased = await write_what_can_be(conn, rescue.released, release, has_partitions=has_partitions)
+            closed, unclosed = await close_runs(
+                conn,
+                self._queries,
+                [*rescue.rescheduled, *rescue.buried],
+                slot=self._handle.slot,
+                has_partitions=has_partitions,
+            )
             await self._record_end(conn)
-        for job_id, error in refused.items():
+        refused = [(job_id, error) for (job_id, _), error in unreleased]
+        for job_id, error in [*refused, *((write.id, error) for write, error in unclosed)]:
             # Left to the reaper, which tries again from time to time.
             self._logger.error("job_not_given_back", job_id=job_id, error=first_line(error))
-        self._log(rescue)
+        self._log(closed, len(rescue.released) - len(unreleased))
 
-    async def _give_back(
-        self, conn: AsyncConnection[Any], rescue: Rescue, *, has_partitions: bool
-    ) -> dict[int, psycopg.Error]:
-        """Answers the jobs whose write was refused. They keep neither the others nor our own end from being written."""
-        queries, slot = self._queries, self._handle.slot
-
-        async def release(claims: Sequence[tuple[int, int]]) -> None:
-            await queries.release_jobs(claims).execute(conn)
-
-        async def reschedule(writes: Sequence[RescheduledJob]) -> None:
-            await queries.reschedule_jobs(writes, slot=slot).execute(conn)
-
-        async def bury(letters: Sequence[BuriedJob]) -> None:
-            await queries.bury_jobs(letters, slot=slot).execute(conn)
-
-        released = await write_what_can_be(conn, rescue.released, release, has_partitions=has_partitions)
-        rescheduled = await write_what_can_be(conn, rescue.rescheduled, reschedule, has_partitions=has_partitions)
-        buried = await write_what_can_be(conn, rescue.buried, bury, has_partitions=has_partitions)
-        refused = {job_id: error for (job_id, _), error in released}
-        refused |= {write.id: error for write, error in rescheduled}
-        return refused | {letter.id: error for letter, error in buried}
+    async def _release(self, conn: AsyncConnection[Any], claims: Sequence[tuple[int, int]]) -> None:
+        await self._queries.release_jobs(claims).execute(conn)
 
     async def _record_end(self, conn: AsyncConnection[Any]) -> None:
         _, finished, failed, late_writes = self._handle.counters()
@@ -135,10 +127,11 @@ class Burial:
             return self._exit.reason
         return f"worker died: {self._exit.signal or f'exit code {self._exit.code}'}"
 
-    def _log(self, rescue: Rescue) -> None:
-        for job in rescue.rescheduled:
-            self._logger.warning("job_given_back", job_id=job.id, outcome=str(job.outcome), error=job.error)
-        for letter in rescue.buried:
-            self._logger.error("job_dead", job_id=letter.id, error=letter.error, reason=str(letter.reason))
-        if rescue.released:
-            self._logger.info("jobs_handed_back", count=len(rescue.released))
+    def _log(self, closed: Sequence[Closing], released: int) -> None:
+        for write in closed:
+            if isinstance(write, BuriedJob):
+                self._logger.error("job_dead", job_id=write.id, error=write.error, reason=str(write.reason))
+            else:
+                self._logger.warning("job_given_back", job_id=write.id, outcome=str(write.outcome), error=write.error)
+        if released:
+            self._logger.info("jobs_handed_back", count=released)

@@ -4,87 +4,71 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from operator import attrgetter
-from typing import Any, Final, TypeGuard, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Final, TypeGuard
 
 import psycopg
-from psycopg import AsyncConnection
 
-from pgq_core.database import LOCK_LIMIT, connect, first_line
+from pgq_core.database import first_line, is_missing_partition
 from pgq_core.errors import DatabaseUnavailable
 from pgq_core.logs import RepeatedTrouble, get_logger
-from pgq_core.queries import Queries, Statement
-from pgq_core.queries.claims import BuriedJob, ClaimedRow, FinishedJob, RescheduledJob
+from pgq_core.queries.claims import BuriedJob, ClaimedRow
 from pgq_core.queries.piecemeal import is_refusal
-from pgq_core.queries.wire import fetch_quickly
 from pgq_core.service import AT_ONCE, Pauses
-from pgq_core.worker.attempt import Attempt, Verdict
+from pgq_core.worker.attempt import Attempt
 from pgq_core.worker.batch import Batch, simplified
-from pgq_core.worker.clock import DatabaseClock
-from pgq_core.worker.job_log import JobLog
 from pgq_core.worker.marks import Marks, Turn
 from pgq_core.worker.refused import AGAIN, Refused
+from pgq_core.worker.writer import Writer
 
 BATCH: Final = 500
 """Rows of one statement; larger ones cost the overlap of claim, work and write (measured: 500 is best)."""
+NARROWER: Final = 5
+"""A batch in which one row is at fault is written in parts, each so many times smaller, until that row is alone."""
 LINGER: Final = 0.005
 """Seconds that a small batch waits for company while more work is at hand."""
 CALL_LIMIT: Final = 30.0
 """Seconds after which an answer is no longer waited for."""
 MOST_REFUSED: Final = 20
 """Outcomes refused in a row after which it is no matter of single rows: all are held, and nothing new is claimed."""
+SECOND_TRIES: Final = 1.0
+"""Seconds for outcomes that were refused before, while fresh ones wait."""
 _VALUE_FAULTS: Final = ("21", "22", "23", "54")
 """SQLSTATE classes that name a fault of a value: words in its place may be taken."""
-
-_JOB_ID: Final = attrgetter("row.id")
-
-T = TypeVar("T")
+_TROUBLE: Final = (psycopg.Error, DatabaseUnavailable, OSError, TimeoutError)
 
 
 class Completer:
-    """The end of the corridor. `on_written` gets the attempts whose outcome is final, written or refused."""
+    """The end of the corridor: what has ended waits here until `writer` has written it."""
 
     def __init__(
         self,
-        dsn: str,
-        queries: Queries,
+        writer: Writer,
         marks: Marks,
-        clock: DatabaseClock,
-        log: JobLog,
         *,
         worker_id: str,
-        slot: int,
         has_more_work: Callable[[], bool],
-        on_written: Callable[[Sequence[Attempt]], None],
-        on_retry: Callable[[float], None],
         on_change: Callable[[], None],
     ) -> None:
-        self._dsn = dsn
-        self._queries = queries
+        """`on_change`: `is_in_trouble` has changed."""
+        self._writer = writer
         self._marks = marks
-        self._clock = clock
-        self._log = log
-        self._worker_id = worker_id
-        self._slot = slot
         self._has_more_work = has_more_work
-        self._on_written = on_written
-        self._on_retry = on_retry
         self._on_change = on_change
         self._attempts: deque[Attempt] = deque()
-        self._writing: list[Attempt] = []
         self._letters: deque[BuriedJob] = deque()
         self._released: deque[ClaimedRow] = deque()
-        self._conn: AsyncConnection[Any] | None = None
+        self._writing: list[Batch] = []
+        self._size = BATCH
+        """Smaller while it is sought which row makes its statement fail."""
         self._work = asyncio.Event()
         self._empty = asyncio.Event()
         self._empty.set()
         self._closing = asyncio.Event()
         self._is_asleep = True
         """It has to be woken for what is added."""
-        self._is_careful = False
-        """One of the waiting rows makes its statement fail: they are written one by one."""
         self._refused = Refused(self._wake)
         self._refused_in_a_row = 0
         self.is_in_trouble = False
@@ -113,17 +97,23 @@ class Completer:
     def job_ids(self) -> set[int]:
         """The jobs whose outcome is not yet written."""
         return (
-            {attempt.row.id for attempt in (*self._attempts, *self._writing)}
+            {attempt.row.id for attempt in self._attempts}
             | {letter.id for letter in self._letters}
             | {row.id for row in self._released}
+            | {job_id for batch in self._writing for job_id in batch.job_ids()}
             | self._refused.job_ids()
         )
+
+    def crowded_queues(self) -> frozenset[str]:
+        """Queues of which so many outcomes are refused that nothing more should be claimed from them."""
+        return self._refused.crowded_queues()
 
     def is_empty(self) -> bool:
         return self._empty.is_set()
 
     async def wait_until_empty(self) -> None:
-        """Until everything is written."""
+        """Until everything is written, or was refused once more."""
+        self._refused.hurry()
         await self._empty.wait()
 
     async def run(self) -> None:
@@ -135,7 +125,7 @@ class Completer:
             while not self._closing.is_set() and self._has_something():
                 if len(self._attempts) < BATCH and self._has_more_work():
                     await asyncio.sleep(LINGER)
-                await self._write_or_wait()
+                await self._write_next()
             if self._refused.is_empty():
                 self._marks.rests(Turn.FINISH)
             self._is_asleep = True
@@ -144,51 +134,87 @@ class Completer:
     async def close(self) -> None:
         self._closing.set()
         self._work.set()
-        await self._drop()
-
-    async def connection(self) -> AsyncConnection[Any]:
-        """The open connection; statements of several tasks wait for each other on it."""
-        if self._conn is None or self._conn.closed:
-            self._conn = await connect(
-                self._dsn, application_name="pgq worker: finish", pinned_plans=True, lock_limit=LOCK_LIMIT
-            )
-        return self._conn
+        await self._writer.drop()
 
     def _wake(self) -> None:
         self._is_asleep = False
         self._empty.clear()
         self._work.set()
 
-    def _has_something(self) -> bool:
-        return bool(self._attempts or self._letters or self._released) or self._refused.has_due()
+    def _has_fresh(self) -> bool:
+        return bool(self._attempts or self._letters or self._released)
 
-    async def _write_or_wait(self) -> None:
-        again = self._refused.take_due()
-        batch = self._take() if again is None else again
-        self._writing = batch.attempts()
+    def _has_something(self) -> bool:
+        return self._has_fresh() or self._refused.has_due()
+
+    async def _write_next(self) -> None:
+        if self._has_fresh():
+            await self._write_fresh()
+        if self._refused.has_due() and not (self.is_in_trouble and self._has_fresh()):
+            await self._write_refused()
+
+    async def _write_fresh(self) -> None:
+        batch = self._take()
+        self._writing = [batch]
         try:
             async with asyncio.timeout(CALL_LIMIT):
-                await self._write(batch)
-        except (psycopg.Error, DatabaseUnavailable, OSError, TimeoutError) as error:
-            self._writing = []
-            if again is not None and _is_about_one_job(error):
-                self._refused.add(again)
-                return
-            self._put_back(batch)
+                await self._writer.write(batch, in_haste=self._size < BATCH)
+        except _TROUBLE as error:
             if _is_about_one_job(error):
                 await self._single_out(batch, error)
             else:
-                await self._wait_for_database(error)
+                await self._hold(batch, error)
         else:
-            self._writing = []
-            self._refused_in_a_row = 0
-            self._turned()
-            if self.is_in_trouble:
-                self.is_in_trouble = False
-                self._trouble.over("outcomes_written_again")
-                self._pauses.reset()
-                self._refused.hurry()
-                self._on_change()
+            self._size = min(self._size * NARROWER, BATCH)
+            self._is_written()
+        self._writing = []
+
+    async def _write_refused(self) -> None:
+        """What stands against them may be gone. Bounded: each that is still locked would have the fresh ones wait."""
+        self._writing, began = self._refused.take_due(), time.monotonic()
+        try:
+            async with asyncio.timeout(CALL_LIMIT):
+                locked = await self._writer.locked([job_id for batch in self._writing for job_id in batch.job_ids()])
+                self._is_well()  # it answers; and where all are refused, fresh ones are waiting and we are not here
+                while self._writing and time.monotonic() - began < SECOND_TRIES:
+                    await self._try_again(self._writing[0], locked)
+                    self._writing.pop(0)
+        except _TROUBLE as error:
+            self._give_back_untried()
+            await self._wait_for_database(error)
+        self._give_back_untried()
+        self._refused.rest_after(time.monotonic() - began)
+
+    def _give_back_untried(self) -> None:
+        self._refused.put_back(self._writing)
+        self._writing = []
+
+    async def _try_again(self, batch: Batch, locked: set[int]) -> None:
+        if not locked.isdisjoint(batch.job_ids()):
+            self._refused.add(batch)
+            return
+        try:
+            await self._writer.write(batch, in_haste=True)
+        except psycopg.Error as error:
+            if not _is_about_one_job(error):
+                raise
+            await self._drop_where_the_session_may_be_at_fault(error)
+            self._refused.add(batch)
+        else:
+            self._is_written()
+
+    def _is_written(self) -> None:
+        self._refused_in_a_row = 0
+        self._turned()
+        self._is_well()
+
+    def _is_well(self) -> None:
+        if self.is_in_trouble:
+            self.is_in_trouble = False
+            self._trouble.over("outcomes_written_again")
+            self._pauses.reset()
+            self._refused.hurry()
+            self._on_change()
 
     def _turned(self) -> None:
         """Not while an outcome is set aside: somebody has to see that, and do something about it."""
@@ -197,7 +223,7 @@ class Completer:
 
     def _take(self) -> Batch:
         batch = Batch(is_repeated=self.is_in_trouble)
-        count = 1 if self._is_careful else BATCH
+        count = self._size
         batch.add([self._attempts.popleft() for _ in range(min(count, len(self._attempts)))])
         for _ in range(min(count - len(batch), len(self._letters))):
             batch.letters.append((self._letters.popleft(), None))
@@ -211,8 +237,15 @@ class Completer:
         self._letters.extendleft(reversed([letter for letter, attempt in batch.letters if attempt is None]))
         self._released.extendleft(reversed(batch.released))
 
+    # What cannot be written
+
+    async def _hold(self, batch: Batch, error: Exception) -> None:
+        self._put_back(batch)
+        self._writing = []
+        await self._wait_for_database(error)
+
     async def _wait_for_database(self, error: Exception) -> None:
-        await self._drop()
+        await self._writer.drop()
         self._trouble.say("outcomes_held", error, count=len(self._attempts))
         if not self.is_in_trouble:
             self.is_in_trouble = True
@@ -222,159 +255,61 @@ class Completer:
                 await self._closing.wait()
 
     async def _single_out(self, batch: Batch, error: psycopg.Error) -> None:
-        """One of the rows is at fault: they go one by one, and it is put more simply or set aside."""
-        is_about_a_value = (error.sqlstate or "").startswith(_VALUE_FAULTS)
-        if is_refusal(error) and not is_about_a_value:
-            await self._drop()  # the fault may be this session's
-        if not self._is_careful:
-            self._is_careful = True
-        elif is_about_a_value and any(not attempt.is_simplified for attempt in batch.attempts()):
+        """One of the rows is at fault: it is sought, and put more simply or set aside."""
+        is_locked = isinstance(error, psycopg.errors.LockNotAvailable)
+        if is_locked and await self._set_locked_aside(batch, error):
+            return
+        if len(batch) > 1:
+            self._size = max(len(batch) // NARROWER, 1)
+            self._put_back(batch)
+        elif _is_about_a_value(error) and any(not attempt.is_simplified for attempt in batch.attempts()):
             self._trouble.say("outcome_not_storable", error)
             for attempt in batch.attempts():
                 attempt.is_simplified = True
                 attempt.write = simplified(attempt, error)
-        elif self._refused_in_a_row >= MOST_REFUSED or self._refused.is_full():
-            self._attempts.rotate(-1)  # another one may be taken
-            await self._wait_for_database(error)
+            self._put_back(batch)
         else:
-            self._refused_in_a_row += 1
-            self._set_aside(error)
+            await self._drop_where_the_session_may_be_at_fault(error)
+            await self._set_aside_or_hold(batch, error)
 
-    def _set_aside(self, error: psycopg.Error) -> None:
-        """The outcome in front. Its mark stays: our keeper has to know that the job was through."""
-        batch = self._take()
+    async def _set_locked_aside(self, batch: Batch, error: psycopg.Error) -> bool:
+        """All at once: each alone would have the others wait for its lock. False where no row of a job is locked."""
+        try:
+            async with asyncio.timeout(CALL_LIMIT):
+                locked = await self._writer.locked(batch.job_ids())
+        except _TROUBLE as trouble:
+            await self._hold(batch, trouble)
+            return True
+        room = self._refused.room()
+        parts = batch.take_out(locked)
+        for part in parts[:room]:
+            self._refused.add(part)
+        if parts:
+            ids = [job_id for part in parts for job_id in part.job_ids()]
+            self._logger.warning("outcomes_meet_locks", job_ids=ids[:20], count=len(ids), again_in=AGAIN)
+        for part in parts[room:]:
+            batch.take_in(part)
+        if len(parts) > room:
+            await self._hold(batch, error)
+        else:
+            self._put_back(batch)
+        return bool(parts)
+
+    async def _set_aside_or_hold(self, batch: Batch, error: psycopg.Error) -> None:
+        """Its mark stays either way: our keeper has to know that the job was through."""
+        if self._refused_in_a_row >= MOST_REFUSED or not self._refused.room():
+            self._put_back(batch)
+            self._attempts.rotate(-1)  # another one may be taken
+            self._writing = []
+            await self._wait_for_database(error)
+            return
+        self._refused_in_a_row += 1
         self._refused.add(batch)
         self._logger.error("outcome_refused", job_id=batch.job_ids()[0], error=first_line(error), again_in=AGAIN)
 
-    async def _write(self, batch: Batch) -> None:
-        """One statement per kind of outcome; each empties its part of the batch when it is through."""
-        if batch.succeeded:
-            await self._finish_plainly(batch)
-        if batch.finished:
-            await self._finish(batch)
-        if batch.rescheduled:
-            await self._reschedule(batch)
-        if batch.letters:
-            await self._bury(batch)
-        if batch.released:
-            await self._release(batch)
-        self._settle(batch.unwritten)
-        batch.unwritten.clear()
-        if not (self._attempts or self._letters or self._released):
-            self._is_careful = False
-
-    async def _finish_plainly(self, batch: Batch) -> None:
-        """The hot path: columns instead of a write for each job."""
-        attempts = sorted(batch.succeeded, key=_JOB_ID)
-        rows = [attempt.row for attempt in attempts]
-        offset = self._clock.offset
-        started = [attempt.started + offset for attempt in attempts]
-        statement = self._queries.finish_successes(
-            [row.id for row in rows],
-            [row.claim_token for row in rows],
-            started,
-            [attempt.finished + offset for attempt in attempts],
-            worker_id=self._worker_id,
-            slot=self._slot,
-        )
-        ours = await self._fetch(statement, started)
-        batch.succeeded = []
-        if len(ours) < len(attempts):
-            attempts = self._without_late(attempts, set(ours), batch)
-        self._marks.finished += len(attempts)
-        self._log.succeeded(attempts)
-        self._on_written(attempts)
-
-    def _without_late(self, attempts: Sequence[Attempt], ours: set[int], batch: Batch) -> list[Attempt]:
-        late = [attempt for attempt in attempts if attempt.row.id not in ours]
-        for attempt in late:
-            self._count_late(attempt, batch)
-        self._on_written(late)
-        return [attempt for attempt in attempts if attempt.row.id in ours]
-
-    async def _finish(self, batch: Batch) -> None:
-        writes = [write for write, _ in batch.finished]
-        statement = self._queries.finish_jobs(writes, worker_id=self._worker_id, slot=self._slot)
-        ours = set(await self._fetch(statement, _starts(writes)))
-        done, batch.finished = batch.finished, []
-        succeeded = 0
-        for write, attempt in done:
-            if write.id in ours:
-                succeeded += 1
-                self._log.finished(attempt, write)
-            else:
-                self._count_late(attempt, batch)
-        self._marks.finished += succeeded
-        self._on_written([attempt for _, attempt in done])
-
-    async def _reschedule(self, batch: Batch) -> None:
-        writes = [write for write, _ in batch.rescheduled]
-        statement = self._queries.reschedule_jobs(writes, slot=self._slot)
-        rows = {row.id: row for row in await self._fetch(statement, _starts(writes))}
-        done, batch.rescheduled = batch.rescheduled, []
-        for write, attempt in done:
-            if write.id in rows:
-                self._marks.failed += write.charge
-                self._log.rescheduled(attempt, write, rows[write.id])
-                if write.delay is not None:
-                    self._on_retry(write.delay)
-            else:
-                self._count_late(attempt, batch)
-        self._on_written([attempt for _, attempt in done])
-
-    async def _bury(self, batch: Batch) -> None:
-        writes = [write for write, _ in batch.letters]
-        rows = await self._fetch(self._queries.bury_jobs(writes, slot=self._slot), _starts(writes))
-        ours = {row.job_id for row in rows}
-        done, batch.letters = batch.letters, []
-        for write, attempt in done:
-            if write.id in ours:
-                self._marks.failed += 1
-                self._log.died(write, attempt)
-            elif attempt is not None:
-                self._count_late(attempt, batch)
-        self._on_written([attempt for _, attempt in done if attempt is not None])
-
-    async def _release(self, batch: Batch) -> None:
-        claims = [(row.id, row.claim_token) for row in batch.released]
-        rows = await self._queries.release_jobs(claims).fetch_all(await self.connection())
-        self._log.handed_back(rows)
-        batch.released.clear()
-
-    async def _fetch(self, statement: Statement[T], starts: Iterable[float]) -> list[T]:
-        """`starts`: when the runs began, for the days that need a partition."""
-        conn = await self.connection()
-        try:
-            return await fetch_quickly(conn, statement, self._queries.schema)
-        except psycopg.errors.CheckViolation:  # no partition for the day on which one of the runs started
-            earliest = min(starts, default=None)
-            await self._queries.ensure_partitions(days_ahead=1, from_epoch=earliest).execute(conn)
-            return await fetch_quickly(conn, statement, self._queries.schema)
-
-    def _settle(self, attempts: Sequence[Attempt]) -> None:
-        """Attempts that need no write: committed in their own transaction, or no longer ours."""
-        for attempt in attempts:
-            if attempt.is_written and isinstance(attempt.write, FinishedJob):
-                self._marks.finished += 1
-                self._log.finished(attempt, attempt.write)
-            elif attempt.verdict is not Verdict.DROP:
-                self._marks.late_writes += 1
-                self._log.refused(attempt)
-        # What was dropped was not written: its mark stays, so that our keeper, who gives it back, tells of the attempt.
-        if closed := [attempt for attempt in attempts if attempt.verdict is not Verdict.DROP]:
-            self._on_written(closed)
-
-    def _count_late(self, attempt: Attempt, batch: Batch) -> None:
-        # After a lost connection nobody knows whether the first try got through: then it is no late write.
-        if not batch.is_repeated:
-            self._marks.late_writes += 1
-            self._log.refused(attempt)
-
-    async def _drop(self) -> None:
-        conn, self._conn = self._conn, None
-        if conn is not None:
-            with contextlib.suppress(Exception):  # it may be broken in any way
-                await conn.close()
+    async def _drop_where_the_session_may_be_at_fault(self, error: psycopg.Error) -> None:
+        if is_refusal(error) and not _is_about_a_value(error):
+            await self._writer.drop()
 
 
 def _is_about_one_job(error: Exception) -> TypeGuard[psycopg.Error]:
@@ -382,5 +317,7 @@ def _is_about_one_job(error: Exception) -> TypeGuard[psycopg.Error]:
     return is_refusal(error) or isinstance(error, psycopg.errors.LockNotAvailable)
 
 
-def _starts(writes: Iterable[FinishedJob | RescheduledJob | BuriedJob]) -> list[float]:
-    return [write.started for write in writes if write.started is not None]
+def _is_about_a_value(error: psycopg.Error) -> bool:
+    if isinstance(error, psycopg.errors.ForeignKeyViolation) or is_missing_partition(error):
+        return False
+    return (error.sqlstate or "").startswith(_VALUE_FAULTS)

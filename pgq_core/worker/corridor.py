@@ -32,6 +32,7 @@ from pgq_core.worker.spec import served_queues
 from pgq_core.worker.traces import traced_registry
 from pgq_core.worker.transactional import JobTransactions
 from pgq_core.worker.watchdog import safe_silence
+from pgq_core.worker.writer import Writer
 
 ROLL_CALLS = 4
 """Stale limits between two calls over all claims of a worker."""
@@ -68,7 +69,7 @@ class Corridor:
             pinned_plans=True,
             prepare=_read_json_with_care,
         )
-        self.completer = Completer(
+        self.writer = Writer(
             self._dsn,
             queries,
             marks,
@@ -76,9 +77,14 @@ class Corridor:
             self._log,
             worker_id=orders.worker_id,
             slot=orders.slot,
-            has_more_work=lambda: bool(self.executor.ready),
             on_written=self._forget,
             on_retry=lambda delay: self.producer.due_in(delay),  # noqa: PLW0108 - the producer comes last
+        )
+        self.completer = Completer(
+            self.writer,
+            marks,
+            worker_id=orders.worker_id,
+            has_more_work=lambda: bool(self.executor.ready),
             on_change=lambda: self.producer.wake(),  # noqa: PLW0108 - the same
         )
         self._transactions = JobTransactions(self._dsn, queries, worker_id=orders.worker_id, slot=orders.slot)
@@ -128,7 +134,7 @@ class Corridor:
             on_sweep=lambda at: marks.rests(Turn.SWEEP) if at is None else marks.turned_at(Turn.SWEEP, at),
             is_silent=is_silent,
         )
-        self.announcer = Announcer(self.completer, queries, registry, marks, worker_id=orders.worker_id)
+        self.announcer = Announcer(self.writer, queries, registry, marks, worker_id=orders.worker_id)
         self._tasks: list[asyncio.Task[None]] = []
         self._never = asyncio.Event()
 

@@ -9,19 +9,19 @@ from pgq_core.queries import Queries
 from pgq_core.queries.upkeep import Beat
 from pgq_core.service import PeriodicService
 from pgq_core.worker.clock import machine_ns
-from pgq_core.worker.completer import Completer
 from pgq_core.worker.marks import Marks
+from pgq_core.worker.writer import Writer
 
 
 class OrphanBeats(PeriodicService):
-    """On the completer's connection: a worker needs no more than three in any case."""
+    """On the connection that outcomes are written on: a worker needs no more than three in any case."""
 
     name = "orphan_beats"
     longest_turn = 10.0
 
     def __init__(
         self,
-        completer: Completer,
+        writer: Writer,
         queries: Queries,
         marks: Marks,
         *,
@@ -30,7 +30,7 @@ class OrphanBeats(PeriodicService):
         on_lost: Callable[[], None],
     ) -> None:
         super().__init__(interval=interval)
-        self._completer = completer
+        self._writer = writer
         self._queries = queries
         self._marks = marks
         self._worker_id = worker_id
@@ -38,15 +38,15 @@ class OrphanBeats(PeriodicService):
 
     async def run_once(self) -> None:
         sent = machine_ns()
-        conn = await self._completer.connection()
+        conn = await self._writer.connection()
         marks = self._marks
         beat = Beat(
             self._worker_id, os.getpid(), "draining", marks.running, marks.finished, marks.failed, marks.late_writes
         )
         row = await self._queries.beat_workers([beat]).fetch_one(conn)
-        if row is not None and row.is_ended:
-            self._on_lost()
-        else:
+        if row is None or row.is_ended or (row.wanted is None and not row.is_locked):
+            self._on_lost()  # others may have our jobs already, also where somebody has deleted our row
+        elif not row.is_locked:
             marks.last_beat_ns = sent
 
     async def stopped(self) -> None:
@@ -63,4 +63,4 @@ class OrphanBeats(PeriodicService):
             failed=marks.failed,
             late_writes=marks.late_writes,
         )
-        await statement.execute(await self._completer.connection())
+        await statement.execute(await self._writer.connection())

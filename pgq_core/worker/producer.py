@@ -20,14 +20,16 @@ from pgq_core.listener import Listener
 from pgq_core.logs import RepeatedTrouble, get_logger
 from pgq_core.queries import Queries
 from pgq_core.queries.claims import ClaimedRow
+from pgq_core.queries.piecemeal import is_refusal
 from pgq_core.queries.wire import fetch_quickly
 from pgq_core.service import AT_ONCE, Pauses
+from pgq_core.worker.careful_claims import CarefulClaims
 from pgq_core.worker.clock import DatabaseClock
 from pgq_core.worker.completer import Completer
 from pgq_core.worker.executor import Executor
-from pgq_core.worker.frontier import TRAIL
 from pgq_core.worker.job_log import JobLog
 from pgq_core.worker.pace import LARGEST_CLAIM
+from pgq_core.worker.promotions import Promotions
 from pgq_core.worker.roll_call import RollCall
 from pgq_core.worker.rotation import Rotation
 from pgq_core.worker.search import Search
@@ -45,7 +47,6 @@ STILL_AWAKE: Final = 0.05
 """Seconds that a busy worker goes on being notified: light load would else write its wish again for every job."""
 SILENT_PAUSE: Final = 1.0
 """Seconds at most between two looks whether our beats get through again."""
-PROMOTED_AT_ONCE: Final = 1000
 TOGETHER: Final = 0.2
 """Of the poll interval: what is due so soon is done in the turn that goes on, instead of waking us once more.
 
@@ -93,10 +94,16 @@ class Producer:
         self._worker_id = worker_id
         self._rotation = Rotation(queues)
         self._job_types = list(job_types)
+        self._careful = CarefulClaims(queries, worker_id=worker_id, job_types=job_types)
         self._searches = {
-            name: Search(name, queries, clock, worker_id=worker_id, job_types=job_types, is_thorough=burst)
+            name: Search(
+                name, queries, clock, worker_id=worker_id, job_types=job_types, is_thorough=burst, careful=self._careful
+            )
             for name in (queue.name for queue in queues)
         }
+        self._promotions = Promotions(
+            queries, queues=list(self._searches), worker_id=worker_id, poll=poll, on_late=self._hurry_sweeps
+        )
         self._poll = poll
         self._burst = burst
         self._is_stopping = False
@@ -111,10 +118,6 @@ class Producer:
         self._hears_of_jobs = False
         self._is_prompted = False
         """Somebody has just told us of jobs: they come before everything that is only due."""
-        self._promote_at = 0.0
-        self._may_promote_early = True
-        """Whether that time is only the poll's, and not the one a job is due at."""
-        self._promoted_at = time.monotonic()
         self._look_at = 0.0
         self._ended_at_last_look = -1
         self._stuck_at = -1
@@ -131,10 +134,7 @@ class Producer:
 
     def due_in(self, seconds: float) -> None:
         """A job of ours is due in so many seconds: its retry must not wait for the next poll."""
-        at = time.monotonic() + seconds
-        if at < self._promote_at:
-            self._promote_at = at
-            self._may_promote_early = False
+        if self._promotions.is_earlier(time.monotonic() + seconds):
             self._listener.wake()
 
     def stop(self) -> None:
@@ -181,7 +181,7 @@ class Producer:
             is_polling = now + self._poll * TOGETHER >= self._look_at
             if is_polling:
                 await self._look_around(conn, now)
-            if now >= self._promote_at or (is_polling and self._may_promote_early):
+            if self._promotions.is_due(now, is_polling=is_polling):
                 await self._promote(conn)
         wanted = self._wanted(now)
         if wanted > 0:
@@ -192,7 +192,7 @@ class Producer:
 
     async def _rest(self, pause: float) -> None:
         now = time.monotonic()
-        words = await self._listener.wait(max(min(pause, self._promote_at - now, self._look_at - now), 0.0))
+        words = await self._listener.wait(max(min(pause, self._promotions.due_at - now, self._look_at - now), 0.0))
         self._executor.low_water = -1
         if "jobs" in words:
             self._dry_turns = 0
@@ -222,7 +222,10 @@ class Producer:
     async def _claim(self, conn: AsyncConnection[Any], wanted: int) -> float:
         found = 0
         self._has_claimed = True
+        crowded = self._completer.crowded_queues()
         for queue in self._rotation.order():
+            if queue in crowded:
+                continue
             found += self._take_in(await self._searches[queue].claim(conn, wanted - found))
             if found >= wanted or self._is_stopping:
                 break
@@ -286,10 +289,19 @@ class Producer:
     # Suspects run alone
 
     async def _claim_suspect(self, conn: AsyncConnection[Any]) -> float:
+        queues = list(self._searches)
         statement = self._queries.claim_suspect_job(
-            queues=list(self._searches), worker_id=self._worker_id, job_types=self._job_types
+            queues=queues,
+            worker_id=self._worker_id,
+            job_types=self._job_types,
+            except_jobs=self._careful.passed_by.ids(),
         )
-        rows = await statement.fetch_all(conn)
+        try:
+            rows = await statement.fetch_all(conn)
+        except psycopg.Error as error:
+            if not is_refusal(error):
+                raise
+            rows = await self._careful.claim(conn, queues, 1, error, suspect=True)
         if rows:
             self._clock.set(rows[-1].claimed_at)
         self._suspects.claimed(is_found=bool(rows), now=time.monotonic())
@@ -306,7 +318,9 @@ class Producer:
         if self._roll_call.is_due(now):
             await self._roll_call.look(conn)
         if self._suspects.wants_to_look(now) and not self._executor.is_idle():
-            statement = self._queries.has_due_suspect(queues=list(self._searches), job_types=self._job_types)
+            statement = self._queries.has_due_suspect(
+                queues=list(self._searches), job_types=self._job_types, except_jobs=self._careful.passed_by.ids()
+            )
             self._suspects.looked(is_waiting=bool(await statement.fetch_one(conn)), now=now)
 
     def _hand_back_stuck(self) -> None:
@@ -317,22 +331,15 @@ class Producer:
             self._completer.release(self._executor.take_unstarted())
 
     async def _promote(self, conn: AsyncConnection[Any]) -> bool:
-        """Due retries start even when no maintenance runs anywhere. Answers whether there were any."""
-        statement = self._queries.promote_due_jobs(
-            queues=list(self._searches), limit=PROMOTED_AT_ONCE, except_worker=self._worker_id
-        )
-        (row,) = await fetch_quickly(conn, statement, self._queries.schema)
-        now = time.monotonic()
-        if row.promoted and now - self._promoted_at > TRAIL:
-            for search in self._searches.values():
-                search.sweep.hurry()  # they were due before the bounds of our claims
-        self._promoted_at = now
-        rest = self._poll if row.next_due_in is None else min(max(row.next_due_in, 0.001), self._poll)
-        self._may_promote_early = rest == self._poll
-        self._promote_at = now + (0.0 if row.promoted >= PROMOTED_AT_ONCE else rest)
-        if row.promoted:
+        """Answers whether jobs were due."""
+        count = await self._promotions.promote(conn)
+        if count:
             self._dry_turns = 0
-        return row.promoted > 0
+        return count > 0
+
+    def _hurry_sweeps(self) -> None:
+        for search in self._searches.values():
+            search.sweep.hurry()
 
 
 def _renew(limit: asyncio.Timeout, seconds: float) -> None:

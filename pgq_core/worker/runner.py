@@ -198,7 +198,7 @@ class Runner:
         abandon_streams()
         if self._orphan is None:
             beats = OrphanBeats(
-                self._corridor.completer,
+                self._corridor.writer,
                 Queries(self._settings.db_schema),
                 self._marks,
                 worker_id=self._orders.worker_id,

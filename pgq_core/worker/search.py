@@ -8,12 +8,15 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, Final
 
+import psycopg
 from psycopg import AsyncConnection
 
 from pgq_core.domain.stretch import WHOLE_QUEUE, Stretch
 from pgq_core.queries import Queries
 from pgq_core.queries.claims import ClaimedRow, in_claim_order
+from pgq_core.queries.piecemeal import is_refusal
 from pgq_core.queries.wire import fetch_quickly
+from pgq_core.worker.careful_claims import CarefulClaims
 from pgq_core.worker.clock import DatabaseClock
 from pgq_core.worker.frontier import Frontier
 from pgq_core.worker.sweep import Sweep
@@ -35,8 +38,10 @@ class Search:
         worker_id: str,
         job_types: Sequence[str],
         is_thorough: bool,
+        careful: CarefulClaims,
     ) -> None:
         """`is_thorough`: an empty answer means that nothing is there at all, not even in front of the bounds."""
+        self._careful = careful
         self._queue = queue
         self._queries = queries
         self._clock = clock
@@ -52,17 +57,29 @@ class Search:
 
     async def claim(self, conn: AsyncConnection[Any], limit: int) -> list[ClaimedRow]:
         """Up to `limit` jobs, in claim order but for those that a sweep found."""
+        found: list[ClaimedRow] = []
+        try:
+            await self._look(conn, limit, found)
+        except psycopg.Error as error:
+            if not is_refusal(error):
+                raise
+            found += await self._careful.claim(conn, [self._queue], limit - len(found), error, suspect=False)
+            self.sweep.hurry()  # the bounds know nothing of these
+        self._is_dry = not found
+        return found
+
+    async def _look(self, conn: AsyncConnection[Any], limit: int, found: list[ClaimedRow]) -> None:
         now = time.monotonic()
         if self._is_dry and (self._is_thorough or (self.sweep.is_due(now) and self.sweep.is_quick(now))):
-            return await self._claim_anywhere(conn, limit)
+            found += await self._claim_anywhere(conn, limit)
+            return
         # Behind the claim, so that nobody waits for it; in front, where claims have left it no room for a while.
-        found = await self._sweep(conn, limit, now) if self.sweep.is_overdue(now) else []
+        if self.sweep.is_overdue(now):
+            found += await self._sweep(conn, limit, now)
         if len(found) < limit:
             found += await self._claim_behind(conn, limit - len(found))
         if len(found) < limit and self.sweep.is_due(now):
             found += await self._sweep(conn, limit - len(found), now)
-        self._is_dry = not found
-        return found
 
     async def _claim_behind(self, conn: AsyncConnection[Any], limit: int) -> list[ClaimedRow]:
         began = time.monotonic()
@@ -113,6 +130,7 @@ class Search:
             lease=None,
             stretches=stretches,
             is_thorough=is_thorough,
+            except_jobs=self._careful.passed_by.ids(),
         )
         rows = in_claim_order(await fetch_quickly(conn, statement, self._queries.schema))
         if rows:

@@ -10,7 +10,7 @@ import psycopg
 from psycopg import AsyncConnection, Connection, sql
 from psycopg.pq import TransactionStatus
 
-from pgq_core.database import IDLE_LIMIT, connect, connect_sync
+from pgq_core.database import IDLE_LIMIT, LOCK_LIMIT, connect, connect_sync, is_missing_partition
 from pgq_core.errors import ClaimLost, DatabaseUnavailable
 from pgq_core.queries import Queries, Statement
 from pgq_core.queries.claims import FinishedJob
@@ -37,8 +37,12 @@ class JobTransactions:
         self._idle: list[_Kept[AsyncConnection[Any]]] = []
         self._idle_sync: list[_Kept[Connection[Any]]] = []
         self._reset = schema_statement("reset_session", queries.schema).encode()
-        milliseconds = sql.Literal(int(IDLE_LIMIT * 1000))
-        self._limit_silence = schema_statement("limit_silence", queries.schema, milliseconds=milliseconds).encode()
+        self._limit_end = schema_statement(
+            "limit_end",
+            queries.schema,
+            silence=sql.Literal(int(IDLE_LIMIT * 1000)),
+            lock=sql.Literal(int(LOCK_LIMIT * 1000)),
+        ).encode()
 
     async def run(
         self,
@@ -57,7 +61,7 @@ class JobTransactions:
                         write = end(await call(conn))
                     if not isinstance(write, FinishedJob):
                         raise _RolledBack(write)
-                    await conn.execute(self._limit_silence)
+                    await conn.execute(self._limit_end)
                     await self._finish(conn, write)
             except _RolledBack as rolled_back:
                 return rolled_back.write
@@ -75,7 +79,7 @@ class JobTransactions:
                     # Whoever settled the attempt meanwhile (its time limit) wrote another outcome.
                     if not isinstance(write, FinishedJob) or attempt.is_settled:
                         raise _RolledBack(write)
-                    conn.execute(self._limit_silence)
+                    conn.execute(self._limit_end)
                     self._finish_sync(conn, write)
             except _RolledBack as rolled_back:
                 return rolled_back.write
@@ -91,7 +95,11 @@ class JobTransactions:
         try:
             ours = await self._statement(write).fetch_all(conn)
         except psycopg.errors.CheckViolation as error:
+            if not is_missing_partition(error):
+                raise
             raise NoPartition from error
+        except psycopg.errors.LockNotAvailable as error:
+            raise RowLocked(write.id) from error
         if not ours:
             raise NotOurs(write.id)
 
@@ -99,7 +107,11 @@ class JobTransactions:
         try:
             ours = self._statement(write).fetch_all_sync(conn)
         except psycopg.errors.CheckViolation as error:
+            if not is_missing_partition(error):
+                raise
             raise NoPartition from error
+        except psycopg.errors.LockNotAvailable as error:
+            raise RowLocked(write.id) from error
         if not ours:
             raise NotOurs(write.id)
 
@@ -216,7 +228,7 @@ def is_infrastructure(error: BaseException) -> bool:
 
     A statement that the handler itself made fail (a conflict, its own time limit) is the handler's affair.
     """
-    if isinstance(error, (DatabaseUnavailable, NoPartition)):
+    if isinstance(error, (DatabaseUnavailable, NoPartition, RowLocked)):
         return True
     if not isinstance(error, psycopg.Error):
         return False
@@ -234,6 +246,13 @@ class NoPartition(Exception):
 
     def __init__(self) -> None:
         super().__init__("no partition of job_runs for the day this run started")
+
+
+class RowLocked(Exception):
+    """Somebody else's transaction holds the job's row: its work is undone, and it is tried again, unspent."""
+
+    def __init__(self, job_id: int) -> None:
+        super().__init__(f"the row of job {job_id} is locked by another transaction: pgq-core doctor names its holder")
 
 
 class _RolledBack(Exception):

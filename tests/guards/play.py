@@ -132,8 +132,11 @@ class Play:
         return lambda actor: run_on(actor.conn, text, params)
 
 
+UNLESS_SAID: dict[str, object] = {"except_jobs": []}
+
+
 def run_on(conn: psycopg.Connection[Row], text: str, params: dict[str, object]) -> list[Row]:
-    cursor = conn.execute(text, params, prepare=False)  # type: ignore[arg-type]  # our own text
+    cursor = conn.execute(text, {**UNLESS_SAID, **params}, prepare=False)  # type: ignore[arg-type]  # our own text
     return cursor.fetchall() if cursor.description else []
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from pgq_core.sql import query_names, query_text
 from tests.conftest import SCHEMA
-from tests.guards import claims, fleet, functions, operators, upkeep
+from tests.guards import careful, claims, fleet, functions, operators, upkeep
 from tests.guards.mutation import Mutant, mutants, without_comments
 from tests.guards.play import Play, Scenario
 from tests.guards.registry import MEETINGS, SCENARIOS, SURVIVORS
@@ -19,7 +19,7 @@ from tests.support.actors import cast_on
 from tests.support.databases import new_database
 from tests.support.queue_database import QueueDatabase
 
-_PLAYS = (claims, fleet, functions, operators, upkeep)
+_PLAYS = (careful, claims, fleet, functions, operators, upkeep)
 _WRITES = re.compile(r"\b(UPDATE|DELETE|INSERT)\b")
 UNGUARDED = {"read_health"}
 """Reads that only speak of writing."""

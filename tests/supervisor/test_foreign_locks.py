@@ -56,3 +56,25 @@ def test_a_locked_row_of_a_worker_keeps_no_beat_from_its_siblings(host: Host, st
         seen.add(host.rows(beats, free["id"])[0]["heartbeat_at"])
     (row,) = host.rows(beats, held["id"])
     assert row["heartbeat_at"] < max(seen), "it is not beaten, which its own watchdog hears of"
+
+
+def test_a_job_that_kills_its_worker_is_charged_while_nobody_can_write_dead_letters(
+    host: Host, stranger: psycopg.Connection
+) -> None:
+    """It would have run again and again, unspent, while its workers were taken for lost one after the other."""
+    host.supervise(pool(wanted=2, concurrency=1))
+    first = {row["id"] for row in host.until_running(2)}
+    stranger.execute("LOCK TABLE dead_letter_jobs")
+    (killer,) = host.enqueue("die", {}, max_attempts=1)
+
+    eventually(lambda: {row["id"] for row in host.workers("running")} - first, timeout=PATIENCE)
+    (quick,) = host.enqueue("quick", {})
+    eventually(lambda: host.rows("SELECT id FROM job_runs WHERE job_id = %s AND success", quick), timeout=PATIENCE)
+    assert [row["attempts"] for row in host.rows("SELECT attempts FROM jobs WHERE id = %s", killer)] == [1]
+    stranger.rollback()
+
+    (letter,) = eventually(lambda: host.rows("SELECT * FROM dead_letter_jobs"), timeout=PATIENCE)
+    assert (letter["original_job_id"], letter["attempts"]) == (killer, 1)
+    assert "SIGKILL" in letter["last_error"]
+    assert host.rows("SELECT id FROM workers WHERE state = 'lost'") == []
+    assert len(host.rows("SELECT id FROM workers WHERE state = 'crashed'")) == 1

@@ -917,7 +917,7 @@ async def test_worker_that_others_may_take_for_dead_begins_nothing_that_it_has_i
         statement = Queries("pgq_core").claim_jobs(
             queue="default", worker_id=WORKER_ID, limit=10, job_types=None, lease=None
         )
-        running.corridor.executor.offer(await statement.fetch_all(await running.corridor.completer.connection()))
+        running.corridor.executor.offer(await statement.fetch_all(await running.corridor.writer.connection()))
         await eventually_async(lambda: [database.outcomes(job_id) for job_id in jobs] == [["released"]] * 3)
         assert not begun
         assert {(database.job(job_id) or {})["attempts"] for job_id in jobs} == {0}

@@ -31,7 +31,7 @@ async def hand_back(running: RunningCorridor) -> None:
     statement = Queries("pgq_core").claim_jobs(
         queue="other", worker_id=WORKER_ID, limit=10, job_types=["other"], lease=None
     )
-    rows = await statement.fetch_all(await completer.connection())
+    rows = await statement.fetch_all(await running.corridor.writer.connection())
     assert rows
     completer.release(rows)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from collections.abc import Iterator
@@ -14,6 +15,9 @@ import pytest
 from pgq_core import Job
 from pgq_core.database import IDLE_LIMIT
 from pgq_core.handlers import Registry
+from pgq_core.maintenance import Maintenance
+from pgq_core.queries import piecemeal
+from pgq_core.settings import load_settings
 from pgq_core.worker import completer, refused
 from pgq_core.worker.transactional import JobTransactions
 from tests.support.corridors import running_corridor
@@ -80,6 +84,90 @@ async def test_a_refused_outcome_holds_up_no_other_and_is_written_when_it_may_be
         assert (run["outcome"], run["success"]) == ("succeeded", True)
     assert running.marks.late_writes == 0
     assert database.all(FAULTS) == []
+
+
+async def test_a_foreign_key_takes_nothing_from_the_outcome(database: QueueDatabase, registry: Registry) -> None:
+    """It says nothing about the values: result and times are written as they were, once it lets go."""
+    job_id = database.put("refused")
+
+    async with running_corridor(database.dsn, registry) as running:
+        with foreign_key(database):
+            await eventually_async(lambda: running.corridor.completer._refused.job_ids() == {job_id})
+            await asyncio.sleep(0.5)
+        await eventually_async(lambda: database.runs(job_id))
+
+    (run,) = database.runs(job_id)
+    assert (run["result"], run["error"]) == ("kept", None)
+    assert (run["finished_at"] - run["started_at"]).total_seconds() < 0.5
+
+
+async def test_a_queue_whose_outcomes_are_refused_leaves_the_others_alone(
+    database: QueueDatabase, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(refused, "CROWD", 5)
+    database.run(
+        "INSERT INTO jobs (queue, payload) SELECT 'bad', '{\"type\": \"refused\"}' FROM generate_series(1, 5000)"
+    )
+    good = [database.put("good") for _ in range(100)]
+
+    async with running_corridor(database.dsn, registry, queues=("bad", "default"), concurrency=2) as running:
+        with trigger(database):
+            await eventually_async(lambda: all(database.runs(job_id) for job_id in good))
+            waiting = database.value("SELECT count(*) FROM jobs WHERE queue = 'bad' AND status = 'pending'")
+            assert running.corridor.completer.crowded_queues() == {"bad"}
+        await eventually_async(lambda: not database.all("SELECT FROM jobs LIMIT 1"), timeout=60)
+
+    assert waiting > 2000
+    assert database.all(FAULTS) == []
+
+
+@pytest.mark.parametrize("state", ["pending", "scheduled", "suspect"])
+async def test_a_job_that_may_not_be_touched_stops_no_other(
+    database: QueueDatabase, registry: Registry, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    """Every claim, or every promotion, would take it along with the others, and be refused as a whole."""
+    monkeypatch.setattr(piecemeal, "PASSED_BY_FOR", 1.0)
+    columns: dict[str, object] = {"suspect": True} if state == "suspect" else {}
+    held = [database.put("good", priority=9, not_before="2999-01-01", **columns) for _ in range(2)]
+    good = [database.put("good", not_before="2999-01-01", **columns) for _ in range(10)]
+    elsewhere = database.put("good", queue="other")
+    database.run(REFUSE)
+    database.run(
+        f"CREATE TRIGGER refuse BEFORE UPDATE ON jobs FOR EACH ROW WHEN (old.id <= {held[-1]} AND new.status "
+        f"= '{'pending' if state == 'scheduled' else 'running'}') EXECUTE FUNCTION public.refuse()"
+    )
+    database.run("ALTER TABLE jobs DISABLE TRIGGER USER")
+    database.run(
+        "UPDATE jobs SET not_before = now(), status = %s WHERE queue = 'default'",
+        "scheduled" if state == "scheduled" else "pending",
+    )
+    database.run("ALTER TABLE jobs ENABLE TRIGGER USER")
+
+    async with running_corridor(database.dsn, registry, queues=("default", "other")):
+        await eventually_async(lambda: all(database.runs(job_id) for job_id in (*good, elsewhere)))
+        assert database.value("SELECT count(*) FROM jobs") == len(held)
+        database.run("DROP TRIGGER refuse ON jobs")
+        await eventually_async(lambda: all(database.runs(job_id) for job_id in held))
+
+    assert database.all(FAULTS) == []
+
+
+async def test_the_maintenance_promotes_around_a_job_that_may_not_be_touched(database: QueueDatabase) -> None:
+    held, free = [database.put("good", not_before="2999-01-01") for _ in range(2)]
+    database.run(REFUSE)
+    database.run(
+        f"CREATE TRIGGER refuse BEFORE UPDATE ON jobs FOR EACH ROW WHEN (old.id = {held} AND new.status = 'pending') "
+        "EXECUTE FUNCTION public.refuse()"
+    )
+    database.run("ALTER TABLE jobs DISABLE TRIGGER USER")
+    database.run("UPDATE jobs SET not_before = now()")
+    database.run("ALTER TABLE jobs ENABLE TRIGGER USER")
+    maintenance = Maintenance(load_settings(dsn=database.dsn))
+
+    await maintenance.promoter.run_once()
+
+    assert [(database.job(job_id) or {})["status"] for job_id in (held, free)] == ["scheduled", "pending"]
+    await maintenance.close()
 
 
 async def test_so_many_are_kept_and_no_more(

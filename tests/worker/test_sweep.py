@@ -15,6 +15,7 @@ from pgq_core.domain.job import JSON
 from pgq_core.domain.stretch import Position
 from pgq_core.handlers import Registry
 from pgq_core.queries import Queries
+from pgq_core.worker.careful_claims import CarefulClaims
 from pgq_core.worker.clock import DatabaseClock
 from pgq_core.worker.search import Search
 from pgq_core.worker.sweep import Sweep
@@ -48,6 +49,14 @@ def put(database: QueueDatabase, count: int, due: str = "now()", priority: int =
         " FROM generate_series(1, %s)",
         priority,
         count,
+    )
+
+
+def new_search() -> Search:
+    queries, types = Queries(SCHEMA), ["noop"]
+    careful = CarefulClaims(queries, worker_id="w", job_types=types)
+    return Search(
+        "default", queries, DatabaseClock(), worker_id="w", job_types=types, is_thorough=False, careful=careful
     )
 
 
@@ -112,7 +121,7 @@ async def test_a_raised_priority_is_seen(database: QueueDatabase, registry: Regi
 
 @pytest.fixture
 async def searching(database: QueueDatabase) -> AsyncIterator[tuple[Search, AsyncConnection[Any]]]:
-    search = Search("default", Queries(SCHEMA), DatabaseClock(), worker_id="w", job_types=["noop"], is_thorough=False)
+    search = new_search()
     async with await connect(database.dsn, application_name="search", pinned_plans=True) as conn:
         put(database, 2, due=LONG_AGO)
         assert len(await search.claim(conn, 1)) == 1  # and from here on it has a bound
@@ -172,7 +181,7 @@ async def test_rows_that_others_hold_are_passed_over_without_asking_for_their_lo
 
 
 async def test_where_sweeps_are_long_one_process_at_a_time_makes_them(database: QueueDatabase) -> None:
-    search = Search("default", Queries(SCHEMA), DatabaseClock(), worker_id="w", job_types=["noop"], is_thorough=False)
+    search = new_search()
     async with await connect(database.dsn, application_name="search", pinned_plans=True) as conn:
         put(database, 2)
         assert len(await search.claim(conn, 1)) == 1

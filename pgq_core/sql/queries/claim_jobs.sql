@@ -8,6 +8,7 @@
 -- The update finds its rows by an array of ids, and its guard is not the condition of a partial index: whatever the planner thinks of
 -- LIMIT, or does not know of the table, that is the primary key, never a scan (68 ms for ten of 200,000 rows that nobody had analysed).
 -- A pause holds for every claim that starts after it committed. A suspect (it was running when a worker died) is claimed alone, see claim_suspect_job.
+-- `except_jobs`: their claim was refused a moment ago, by a trigger or a policy of somebody else; they must not stop all the others.
 -- The token is new at each claim and guards every later write of it. Rows come in no order: whoever asked sorts them.
 WITH claimable AS MATERIALIZED (
     SELECT ready.id
@@ -28,6 +29,7 @@ WITH claimable AS MATERIALIZED (
                    OR (xmax <> ALL (ARRAY(SELECT xip::xid FROM pg_snapshot_xip(pg_current_snapshot()) AS xip))
                        AND age(xmax) > (SELECT age(pg_snapshot_xmax(pg_current_snapshot())::xid))))
               AND (%(job_types)s::text[] IS NULL OR job_type = ANY(%(job_types)s::text[]))
+              AND id <> ALL (%(except_jobs)s::bigint[])
             ORDER BY (-priority), not_before, id
             LIMIT %(limit)s
               FOR UPDATE SKIP LOCKED) ready

@@ -4,6 +4,7 @@ WITH claimable AS MATERIALIZED (
       FROM {schema}.jobs
      WHERE attempts >= max_attempts
        AND status IN ('pending', 'scheduled')
+       AND id <> ALL (%(except_jobs)s::bigint[])
      ORDER BY id
      LIMIT %(limit)s
        FOR UPDATE SKIP LOCKED

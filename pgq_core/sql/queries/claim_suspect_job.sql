@@ -9,6 +9,7 @@ WITH claimable AS MATERIALIZED (
        AND status NOT IN ('scheduled', 'waiting', 'running')
        AND not_before <= now()
        AND job_type = ANY (%(job_types)s::text[])
+       AND id <> ALL (%(except_jobs)s::bigint[])
        AND NOT EXISTS (SELECT FROM {schema}.queues q WHERE q.name = jobs.queue AND q.paused)
      ORDER BY (-priority), not_before, id
      LIMIT 1

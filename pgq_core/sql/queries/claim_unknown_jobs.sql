@@ -26,6 +26,7 @@ WITH RECURSIVE hop AS (
               AND (-priority) = hop.place
               AND not_before < now() - %(after)s::interval
               AND created_at < now() - %(after)s::interval
+              AND id <> ALL (%(except_jobs)s::bigint[])
               AND NOT EXISTS (SELECT FROM {schema}.job_types t WHERE t.name = job_type AND t.announced_at > now() - %(after)s::interval)
               AND NOT EXISTS (SELECT FROM {schema}.workers w WHERE w.stopped_at IS NULL AND job_type = ANY (w.job_types))
             ORDER BY not_before, id

@@ -8,4 +8,5 @@ SELECT EXISTS (
        AND status NOT IN ('scheduled', 'waiting', 'running')
        AND not_before <= now()
        AND job_type = ANY (%(job_types)s::text[])
+       AND id <> ALL (%(except_jobs)s::bigint[])
        AND NOT EXISTS (SELECT FROM {schema}.queues q WHERE q.name = j.queue AND q.paused))

@@ -10,6 +10,7 @@ WITH due AS MATERIALIZED (
             WHERE queue = served.queue
               AND status = 'scheduled'
               AND not_before <= now()
+              AND id <> ALL (%(except_jobs)s::bigint[])
             ORDER BY not_before, id
             LIMIT %(limit)s
               FOR UPDATE SKIP LOCKED) j
