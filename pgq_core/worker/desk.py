@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -63,6 +64,8 @@ class DatabaseDesk:
         self._beat_at = 0.0
         self._is_away = False
         self._is_closing = False
+        self._calling_since: float | None = None
+        """On the monotonic clock: the server owes an answer."""
         self._task: asyncio.Task[None] | None = None
         self._logger = get_logger("pgq.keeper")
         self._trouble, self._locks = RepeatedTrouble(self._logger), RepeatedTrouble(self._logger)
@@ -76,6 +79,10 @@ class DatabaseDesk:
         self._asked.append(_Asked(errand, answer, patient))
         self._listener.wake()
         return await answer
+
+    def silent_for(self) -> float:
+        """Seconds for which the server has owed an answer."""
+        return 0.0 if self._calling_since is None else time.monotonic() - self._calling_since
 
     def beat_now(self) -> None:
         self._beat_at = 0.0
@@ -103,7 +110,7 @@ class DatabaseDesk:
     async def _turn(self) -> float:
         """Everything that is due now; answers how long to rest."""
         try:
-            async with asyncio.timeout(CALL_LIMIT):
+            async with self._call():
                 conn = await self._listener.connection()
             await self._beat_when_due(conn)
             while (asked := self._next_asked()) is not None:
@@ -120,9 +127,18 @@ class DatabaseDesk:
     async def _beat_when_due(self, conn: AsyncConnection[Any]) -> None:
         now = time.monotonic()
         if now >= self._beat_at:
-            async with asyncio.timeout(CALL_LIMIT):
+            async with self._call():
                 await self._beat(conn)
             self._beat_at = now + self._interval
+
+    @contextlib.asynccontextmanager
+    async def _call(self) -> AsyncIterator[None]:
+        self._calling_since = time.monotonic()
+        try:
+            async with asyncio.timeout(CALL_LIMIT):
+                yield
+        finally:
+            self._calling_since = None
 
     def _next_asked(self) -> _Asked | None:
         while self._asked and self._asked[0].answer.done():  # whoever asked has gone
@@ -132,7 +148,7 @@ class DatabaseDesk:
 
     async def _do_errand(self, conn: AsyncConnection[Any], asked: _Asked) -> None:
         try:
-            async with asyncio.timeout(CALL_LIMIT):
+            async with self._call():
                 answer = await asked.errand(conn)
         except psycopg.errors.LockNotAvailable as error:
             self._wait_for_lock(asked, error)

@@ -45,6 +45,8 @@ ESCALATE_AFTER: Final = 0.9
 OVERDUE_MARGIN: Final = 1.0
 """Seconds that a runner has, after a job's time limit and the grace, to give itself up before its keeper does."""
 _CLOSING: Final = 0.5
+_SILENT: Final = 1.0
+"""Seconds without an answer after which a database is not waited for at the end."""
 _WATCH_INTERVAL: Final = 0.5
 
 
@@ -177,7 +179,7 @@ class Keeper:
         for handle in self.handles:
             await handle.wait()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_CLOSING):
+            async with asyncio.timeout(_CLOSING if self._desk.silent_for() < _SILENT else 0.0):
                 await self.settled()
         if self._watch_task is not None:
             self._watch_task.cancel()
