@@ -78,6 +78,7 @@ def _findings(settings: Settings, database: Database, conn: Connection[Any]) -> 
     yield _rights(health, database)
     yield _read_only(server)
     yield _durability(health)
+    yield _triggers(health)
     yield _pooler(health, conn)
     yield _clock(health, host_clock)
     yield _vacuum(server, health)
@@ -160,6 +161,17 @@ def _durability(health: HealthRow) -> Finding:
         return Finding("durability", Verdict.OK, "commits wait for the disk")
     off = ", ".join(f"{name} = off" for name in health.forgetful_settings)
     return Finding("durability", Verdict.WARN, f"{off}: a crash may lose accepted jobs", "switch it on for the queue")
+
+
+def _triggers(health: HealthRow) -> Finding:
+    if not health.silent_triggers:
+        return Finding("triggers", Verdict.OK, "those of the queue's tables fire")
+    return Finding(
+        "triggers",
+        Verdict.FAIL,
+        f"do not fire: {', '.join(health.silent_triggers)}: keys are not kept, states do not follow from times",
+        "ALTER TABLE ... ENABLE TRIGGER; session_replication_role = origin, where a role or database sets another",
+    )
 
 
 def _pooler(health: HealthRow, conn: Connection[Any]) -> Finding:

@@ -53,10 +53,8 @@ class Maintenance:
         self.promoter = Promoter(lead, queries, interval=settings.poll)
         self.spent_budgets = SpentBudgets(lead, queries, interval=settings.reaper_interval)
         self.unknown_types = UnknownTypes(lead, queries, interval=SLOW, after=settings.unknown_type_after)
-        self.partitions = PartitionsAhead(lead, queries, interval=HOURLY)
-        self.expired_partitions = ExpiredPartitions(
-            lead, queries, interval=HOURLY, kept=settings.runs_kept, schema=settings.db_schema
-        )
+        self.partitions = PartitionsAhead(lead, queries, interval=SLOW)
+        self.expired_partitions = ExpiredPartitions(lead, queries, interval=HOURLY, kept=settings.runs_kept)
         self.retention = Retention(lead, queries, interval=SLOW, dead_letters_kept=settings.resolved_dead_letters_kept)
         self.stats_rollup = StatsRollup(lead, queries, interval=SLOW)
         self.key_window = KeyWindow(lead, queries, interval=SLOW, seconds=settings.key_window)

@@ -20,9 +20,14 @@ DAYS_AHEAD: Final = 7
 
 
 class PartitionsAhead(Duty):
+    """Also ends a detach that somebody broke off: its day takes no runs until it is attached again."""
+
     name = "partitions"
 
     async def work(self, conn: AsyncConnection[Any]) -> None:
+        for partition in await self._queries.list_pending_detaches().fetch_all(conn):
+            self._logger.warning("detach_was_broken_off", partition=partition)
+            await conn.execute(partition_statement("finish_detach", self._queries.schema, partition), prepare=False)
         made = await self._queries.ensure_partitions(days_ahead=DAYS_AHEAD).fetch_one(conn)
         if made:
             self._logger.info("partitions_made", count=made)
@@ -36,10 +41,9 @@ class ExpiredPartitions(Duty):
 
     name = "expired_partitions"
 
-    def __init__(self, leadership: Leadership, queries: Queries, *, interval: float, kept: float, schema: str) -> None:
+    def __init__(self, leadership: Leadership, queries: Queries, *, interval: float, kept: float) -> None:
         super().__init__(leadership, queries, interval=interval)
         self._kept = timedelta(seconds=kept)
-        self._schema = schema
 
     async def work(self, conn: AsyncConnection[Any]) -> None:
         expired = await self._queries.list_expired_partitions(kept=self._kept).fetch_all(conn)
@@ -82,8 +86,9 @@ class ExpiredPartitions(Duty):
             self._logger.warning("partitions_not_dropped", error=first_line(error), remedy="see docs/rights.md")
 
     async def _run(self, conn: AsyncConnection[Any], name: str, partition: PartitionRow) -> None:
-        # Statements about a table take no parameters; its name comes from the catalogue.
-        statement = sql.SQL(partition_text(name)).format(
-            schema=sql.Identifier(self._schema), partition=sql.Identifier(partition.name)
-        )
-        await conn.execute(statement, prepare=False)
+        await conn.execute(partition_statement(name, self._queries.schema, partition.name), prepare=False)
+
+
+def partition_statement(name: str, schema: str, partition: str) -> sql.Composed:
+    """Statements about a table take no parameters; its name comes from the catalogue."""
+    return sql.SQL(partition_text(name)).format(schema=sql.Identifier(schema), partition=sql.Identifier(partition))

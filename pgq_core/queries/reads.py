@@ -178,7 +178,7 @@ class DutyRow:
 class HealthRow:
     """`missing_rights` as "PRIVILEGE table"; `days_ahead`: days from today on that have a partition for their runs.
 
-    `forgetful_settings` are off, so that a crash may lose commits.
+    `forgetful_settings` are off, so that a crash may lose commits. `silent_triggers`: "NAME of TABLE", do not fire.
     """
 
     clock: float
@@ -187,6 +187,7 @@ class HealthRow:
     max_connections: int
     connections: int
     forgetful_settings: list[str]
+    silent_triggers: list[str]
     missing_rights: list[str]
     live_rows: int
     dead_rows: int

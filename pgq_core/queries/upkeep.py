@@ -332,6 +332,10 @@ class UpkeepQueries(QueryGroup):
         """`from_epoch`: seconds of the earliest start that needs a place; None: now. Answers how many were made."""
         return self._statement("ensure_partitions", int, days_ahead=days_ahead, from_epoch=from_epoch)
 
+    def list_pending_detaches(self) -> Statement[str]:
+        """Names of partitions."""
+        return self._statement("list_pending_detaches", str, schema=self.schema)
+
     def list_expired_partitions(self, *, kept: timedelta) -> Statement[PartitionRow]:
         return self._statement("list_expired_partitions", PartitionRow, schema=self.schema, kept=kept)
 

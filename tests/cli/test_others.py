@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from pgq_core.cli.checkup import Verdict, _vacuum
@@ -198,11 +199,26 @@ def test_doctor_checks_the_database_and_tells_where_settings_come_from(
     checks = {check["check"]: check["verdict"] for check in report.json["checks"]}
     assert checks == {
         **dict.fromkeys(("connection", "server", "schema", "plain SQL", "rights", "writable", "pooler", "clock"), "ok"),
-        **dict.fromkeys(("vacuum", "partitions", "connections", "loops"), "ok"),
+        **dict.fromkeys(("triggers", "vacuum", "partitions", "connections", "loops"), "ok"),
         "durability": "warn",  # servers of tests forget what was not written
         "workers": "warn",
     }
     assert "none alive" in cli("doctor").out
+
+
+def test_doctor_names_triggers_that_do_not_fire(cli: Cli, dsn: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute("ALTER TABLE jobs DISABLE TRIGGER USER")
+        report = cli("doctor", "--json")
+        conn.execute("ALTER TABLE jobs ENABLE TRIGGER USER")
+        conn.execute(f"ALTER DATABASE {conn.info.dbname} SET session_replication_role = replica")
+        second = cli("doctor", "--json")
+
+    for checks in (report.json["checks"], second.json["checks"]):
+        (found,) = [check for check in checks if check["check"] == "triggers"]
+        assert found["verdict"] == "fail"
+        assert "of jobs" in found["detail"]
+    assert report.code == second.code == 3
 
 
 def test_doctor_reads_the_settings_file(cli: Cli, home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -253,7 +269,7 @@ def test_old_transaction_that_holds_vacuum_back_is_named() -> None:
         holder_age=3600.0,
         holder=holder,
     )
-    health = HealthRow(0.0, 1, 180006, 100, 5, [], [], 10, 20, None, 7, 1)
+    health = HealthRow(0.0, 1, 180006, 100, 5, [], [], [], 10, 20, None, 7, 1)
 
     finding = _vacuum(server, health)
 

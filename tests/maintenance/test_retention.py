@@ -106,6 +106,35 @@ async def test_reader_of_an_old_day_postpones_its_drop(
     await maintenance.close()
 
 
+async def test_a_day_whose_detach_was_broken_off_takes_runs_again(
+    dsn_database: QueueDatabase, stranger: psycopg.Connection
+) -> None:
+    maintenance, today = maintenance_on(dsn_database), partition_of(datetime.now(UTC))
+    stranger.execute("SELECT count(*) FROM job_runs")
+    dsn_database.run("SET lock_timeout = '100ms'")
+    with pytest.raises(psycopg.errors.LockNotAvailable):
+        dsn_database.run(f"ALTER TABLE job_runs DETACH PARTITION {today} CONCURRENTLY")
+    stranger.rollback()
+
+    await maintenance.partitions.run_once()
+
+    dsn_database.run("INSERT INTO job_runs (job_id, worker_id, started_at, finished_at) VALUES (1, 'w', now(), now())")
+    assert dsn_database.value("SELECT count(*) FROM pg_inherits WHERE inhdetachpending") == 0
+    await maintenance.close()
+
+
+async def test_a_day_that_cannot_be_dropped_keeps_no_other(dsn_database: QueueDatabase) -> None:
+    maintenance = maintenance_on(dsn_database)
+    watched, other = make_partition(dsn_database, 30), make_partition(dsn_database, 20)
+    dsn_database.run(f"CREATE VIEW public.mine AS SELECT * FROM {watched}")
+
+    await maintenance.expired_partitions.run_once()
+
+    assert dsn_database.all("SELECT FROM pg_class WHERE relname = %s", other) == []
+    assert dsn_database.value("SELECT count(*) FROM public.mine") == 1
+    await maintenance.close()
+
+
 async def test_only_resolved_dead_letters_past_retention_are_deleted(
     database: QueueDatabase, maintenance: Maintenance
 ) -> None:

@@ -153,7 +153,7 @@ async def test_maintenance_by_a_worker_drops_old_runs_and_frees_orphaned_keys(gr
         conn.execute(f"""INSERT INTO "{SCHEMA}".job_keys VALUES ('orphan', 999, 'q', '')""")
 
         day = 86400.0
-        await ExpiredPartitions(leadership, QUERIES, interval=60, kept=7 * day, schema=SCHEMA).run_once()
+        await ExpiredPartitions(leadership, QUERIES, interval=60, kept=7 * day).run_once()
         await Retention(leadership, QUERIES, interval=60, dead_letters_kept=day).run_once()
         await leadership.step_down()
 

@@ -7,6 +7,12 @@ SELECT extract(epoch FROM clock_timestamp())::double precision AS clock,
        ARRAY(SELECT name
                FROM unnest(ARRAY['fsync', 'full_page_writes', 'synchronous_commit']) AS t(name)
               WHERE current_setting(name) = 'off') AS forgetful_settings,
+       ARRAY(SELECT format('%%s of %%s', tgname, tgrelid::regclass)
+               FROM pg_trigger
+              WHERE tgrelid IN (to_regclass(format('%%I.jobs', %(schema_name)s::text)), to_regclass(format('%%I.dead_letter_jobs', %(schema_name)s::text)))
+                AND NOT tgisinternal
+                AND (tgenabled = 'D' OR (tgenabled = 'O' AND current_setting('session_replication_role') = 'replica'))
+              ORDER BY tgname) AS silent_triggers,
        ARRAY(SELECT format('%%s %%s', privilege, relation)
                FROM unnest(ARRAY['jobs', 'dead_letter_jobs', 'job_runs', 'job_keys', 'job_stats', 'workers', 'queues', 'operations'])
                     AS t(relation),
@@ -20,6 +26,7 @@ SELECT extract(epoch FROM clock_timestamp())::double precision AS clock,
        (SELECT count(*)::int
           FROM pg_inherits i
          WHERE i.inhparent = to_regclass(format('%%I.job_runs', %(schema_name)s::text))
+           AND NOT i.inhdetachpending
            AND (SELECT relname FROM pg_class WHERE oid = i.inhrelid) >= 'job_runs_' || to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD'))
            AS days_ahead,
        (SELECT count(*)::int
