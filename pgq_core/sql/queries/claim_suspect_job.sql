@@ -4,13 +4,14 @@
 WITH claimable AS MATERIALIZED (
     SELECT id
       FROM {schema}.jobs
-     WHERE queue = ANY (%(queues)s::text[])
+     WHERE queue = ANY (ARRAY(SELECT asked
+                                FROM unnest(%(queues)s::text[]) AS asked
+                               WHERE NOT EXISTS (SELECT FROM {schema}.queues q WHERE q.name = asked AND q.paused)))
        AND suspect
        AND status NOT IN ('scheduled', 'waiting', 'running')
        AND not_before <= now()
        AND job_type = ANY (%(job_types)s::text[])
        AND id <> ALL (%(except_jobs)s::bigint[])
-       AND NOT EXISTS (SELECT FROM {schema}.queues q WHERE q.name = jobs.queue AND q.paused)
      ORDER BY (-priority), not_before, id
      LIMIT 1
        FOR UPDATE SKIP LOCKED

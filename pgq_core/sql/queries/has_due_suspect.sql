@@ -3,10 +3,11 @@
 SELECT EXISTS (
     SELECT
       FROM {schema}.jobs j
-     WHERE queue = ANY (%(queues)s::text[])
+     WHERE queue = ANY (ARRAY(SELECT asked
+                                FROM unnest(%(queues)s::text[]) AS asked
+                               WHERE NOT EXISTS (SELECT FROM {schema}.queues q WHERE q.name = asked AND q.paused)))
        AND suspect
        AND status NOT IN ('scheduled', 'waiting', 'running')
        AND not_before <= now()
        AND job_type = ANY (%(job_types)s::text[])
-       AND id <> ALL (%(except_jobs)s::bigint[])
-       AND NOT EXISTS (SELECT FROM {schema}.queues q WHERE q.name = j.queue AND q.paused))
+       AND id <> ALL (%(except_jobs)s::bigint[]))
