@@ -31,8 +31,8 @@ LINGER: Final = 0.005
 """Seconds that a small batch waits for company while more work is at hand."""
 CALL_LIMIT: Final = 30.0
 """Seconds after which an answer is no longer waited for."""
-MOST_REFUSED: Final = 20
-"""Outcomes refused in a row after which it is no matter of single rows: all are held, and nothing new is claimed."""
+LOOK_AGAIN: Final = 0.3
+"""Seconds between two looks at a lock, where nothing else is left to do."""
 SECOND_TRIES: Final = 1.0
 """Seconds for outcomes that were refused before, while fresh ones wait."""
 _VALUE_FAULTS: Final = ("21", "22", "23", "54")
@@ -70,7 +70,6 @@ class Completer:
         self._is_asleep = True
         """It has to be woken for what is added."""
         self._refused = Refused(self._wake)
-        self._refused_in_a_row = 0
         self.is_in_trouble = False
         """Outcomes cannot be written right now: nothing new should be claimed."""
         self._pauses = Pauses(first=AT_ONCE)
@@ -112,9 +111,13 @@ class Completer:
         return self._empty.is_set()
 
     async def wait_until_empty(self) -> None:
-        """Until everything is written, or was refused once more."""
+        """Until everything is written or was refused once more; a lock may go at any moment and is waited for."""
         self._refused.hurry()
         await self._empty.wait()
+        while self._refused.waits_for_locks():
+            await asyncio.sleep(LOOK_AGAIN)
+            self._refused.hurry()
+            await self._empty.wait()
 
     async def run(self) -> None:
         """Until `close`; writes what it is given, as long as it takes."""
@@ -191,7 +194,7 @@ class Completer:
 
     async def _try_again(self, batch: Batch, locked: set[int]) -> None:
         if not locked.isdisjoint(batch.job_ids()):
-            self._refused.add(batch)
+            self._refused.add(batch, is_locked=True)
             return
         try:
             await self._writer.write(batch, in_haste=True)
@@ -199,12 +202,11 @@ class Completer:
             if not _is_about_one_job(error):
                 raise
             await self._drop_where_the_session_may_be_at_fault(error)
-            self._refused.add(batch)
+            self._refused.add(batch, is_locked=not is_refusal(error))
         else:
             self._is_written()
 
     def _is_written(self) -> None:
-        self._refused_in_a_row = 0
         self._turned()
         self._is_well()
 
@@ -283,7 +285,7 @@ class Completer:
         room = self._refused.room()
         parts = batch.take_out(locked)
         for part in parts[:room]:
-            self._refused.add(part)
+            self._refused.add(part, is_locked=True)
         if parts:
             ids = [job_id for part in parts for job_id in part.job_ids()]
             self._logger.warning("outcomes_meet_locks", job_ids=ids[:20], count=len(ids), again_in=AGAIN)
@@ -297,14 +299,13 @@ class Completer:
 
     async def _set_aside_or_hold(self, batch: Batch, error: psycopg.Error) -> None:
         """Its mark stays either way: our keeper has to know that the job was through."""
-        if self._refused_in_a_row >= MOST_REFUSED or not self._refused.room():
+        if not self._refused.room():
             self._put_back(batch)
             self._attempts.rotate(-1)  # another one may be taken
             self._writing = []
             await self._wait_for_database(error)
             return
-        self._refused_in_a_row += 1
-        self._refused.add(batch)
+        self._refused.add(batch, is_locked=not is_refusal(error))
         self._logger.error("outcome_refused", job_id=batch.job_ids()[0], error=first_line(error), again_in=AGAIN)
 
     async def _drop_where_the_session_may_be_at_fault(self, error: psycopg.Error) -> None:

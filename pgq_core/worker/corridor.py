@@ -34,9 +34,6 @@ from pgq_core.worker.transactional import JobTransactions
 from pgq_core.worker.watchdog import safe_silence
 from pgq_core.worker.writer import Writer
 
-ROLL_CALLS = 4
-"""Stale limits between two calls over all claims of a worker."""
-
 UNWINDING = 0.5
 """Seconds that interrupted coroutines have for their `finally`."""
 
@@ -127,7 +124,7 @@ class Corridor:
             queues=served_queues(orders.queues),
             job_types=registry.types,
             poll=settings.poll,
-            roll_call_every=ROLL_CALLS * settings.stale_limit,
+            roll_call_every=settings.stale_limit,
             burst=orders.burst,
             random=random,
             on_turn=lambda: marks.turned(Turn.CLAIM),

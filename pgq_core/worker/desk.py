@@ -144,7 +144,8 @@ class DatabaseDesk:
         while self._asked and self._asked[0].answer.done():  # whoever asked has gone
             self._asked.popleft()
         now = time.monotonic()
-        return next((asked for asked in self._asked if asked.not_before <= now), None)
+        due = [asked for asked in self._asked if asked.not_before <= now]
+        return min(due, key=lambda asked: asked.not_before, default=None)  # those that met locks before come last
 
     async def _do_errand(self, conn: AsyncConnection[Any], asked: _Asked) -> None:
         try:

@@ -22,6 +22,10 @@ AGAIN: Final = 60.0
 """Seconds after the loss to the last call: a statement may have been on its way to a server that stood still."""
 
 
+RESTS: Final = 200.0
+"""Times as long as a call over all claims took: so long a rest is the least before the next."""
+
+
 class RollCall:
     """Two looks a call: a job that ends, or is on its way between two hands, is not missed in both.
 
@@ -39,7 +43,7 @@ class RollCall:
         recheck: float,
         whole_every: float,
     ) -> None:
-        """`recheck`: seconds between the two looks. `whole_every`: seconds between two calls over all claims."""
+        """`recheck`: seconds between the two looks. `whole_every`: least seconds between two calls over all claims."""
         self._executor = executor
         self._completer = completer
         self._queries = queries
@@ -70,14 +74,18 @@ class RollCall:
 
     def is_due(self, now: float) -> bool:
         if now >= self._whole_at:
-            self._whole_at = now + self._whole_every
+            self._whole_at = math.inf
             self._after = 0
             self._next_at = min(self._next_at, now)
         return now >= self._next_at
 
     async def look(self, conn: AsyncConnection[Any]) -> None:
         """Hands back what both looks missed."""
+        began = time.monotonic()
         claims = await self._queries.list_claims(worker_id=self._worker_id, after=self._after).fetch_all(conn)
+        if self._whole_at == math.inf:
+            now = time.monotonic()
+            self._whole_at = now + max(self._whole_every, RESTS * (now - began))
         known = self._executor.job_ids() | self._completer.job_ids()
         missed = {(claim.id, claim.claim_token) for claim in claims if claim.id not in known}
         lost = missed & self._missed if self._is_second else set()

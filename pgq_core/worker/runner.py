@@ -124,7 +124,8 @@ class Runner:
         if self._is_fenced:
             await self._drop_everything()
         else:
-            await corridor.write_out(LAST_WRITE + (0.0 if self._hurry.is_set() else self._time_left()))
+            left = 0.0 if self._hurry.is_set() else min(self._time_left(), self._settings.grace)
+            await corridor.write_out(LAST_WRITE + left)
 
     def _time_left(self) -> float:
         """Of the grace, in seconds."""

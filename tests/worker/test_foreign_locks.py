@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from typing import Any
 
 import psycopg
@@ -82,6 +84,23 @@ async def test_many_locked_jobs_hold_up_no_fresh_outcome(database: QueueDatabase
     assert [database.outcomes(job_id) for job_id in locked] == [["succeeded"]] * 30, "tried once more at the end"
     assert running.marks.late_writes == 0
     assert database.all(FAULTS) == []
+
+
+def test_a_worker_that_leaves_waits_within_its_grace_for_a_lock_on_what_has_ended(
+    database: QueueDatabase, workers: Workers, stranger: psycopg.Connection
+) -> None:
+    """Otherwise the job would go back, and run a second time."""
+    worker = workers.start(grace=60)
+    held = database.put("sleep_async", {"seconds": 0.5})
+    database.until_started(1)
+    stranger.execute("SELECT FROM jobs WHERE id = %s FOR UPDATE", (held,))
+    eventually(lambda: "outcomes_meet_locks" in worker.text(), timeout=60)
+    os.kill(worker.process.pid, signal.SIGTERM)
+    eventually(lambda: "worker_stopping" in worker.text(), timeout=60)
+    stranger.rollback()
+
+    assert worker.process.wait(timeout=60) == 0
+    assert database.outcomes(held) == ["succeeded"]
 
 
 async def test_batches_are_wide_again_behind_a_row_at_fault(

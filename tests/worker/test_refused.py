@@ -18,7 +18,7 @@ from pgq_core.handlers import Registry
 from pgq_core.maintenance import Maintenance
 from pgq_core.queries import piecemeal
 from pgq_core.settings import load_settings
-from pgq_core.worker import completer, refused
+from pgq_core.worker import refused
 from pgq_core.worker.transactional import JobTransactions
 from tests.support.corridors import running_corridor
 from tests.support.queue_database import FAULTS, QueueDatabase
@@ -188,14 +188,15 @@ async def test_so_many_are_kept_and_no_more(
 async def test_where_all_is_refused_nothing_new_is_claimed_and_no_result_is_lost(
     database: QueueDatabase, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(completer, "MOST_REFUSED", 3)
+    monkeypatch.setattr(refused, "CROWD", 3)
     jobs = [database.put("refused") for _ in range(20)]
 
     async with running_corridor(database.dsn, registry) as running:
         with trigger(database):
-            await eventually_async(lambda: running.corridor.completer.is_in_trouble)
-            new = database.put("refused")
-            await eventually_async(lambda: running.corridor.completer.is_in_trouble)
+            await eventually_async(lambda: running.corridor.completer.crowded_queues() == {"default"})
+            new = database.put("refused", priority=9)
+            await asyncio.sleep(0.5)
+            assert (database.job(new) or {})["status"] == "pending"
         await eventually_async(lambda: all(database.runs(job_id) for job_id in [*jobs, new]))
 
     assert database.value("SELECT count(*) FROM job_runs WHERE result = '\"kept\"'") == len(jobs) + 1
