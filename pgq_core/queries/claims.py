@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from pgq_core.domain.job import JSON, Job, JobStatus
 from pgq_core.domain.payload import Unreadable, decode_any
@@ -14,12 +14,16 @@ from pgq_core.domain.stretch import WHOLE_QUEUE, Stretch
 from pgq_core.queries.arrays import Float8Array, Int8Array, PackedArray, text_literal
 from pgq_core.queries.statement import QueryGroup, Statement
 
+LEFT_BEHIND: Final = ""
+"""In place of large data: no JSON text is empty."""
+
 
 class ClaimedRow(NamedTuple):
     """A row as `claim_jobs` returns it; `claimed_at` is the database's clock when the claim answered.
 
     A tuple in the order of the statement's columns: made once per job, in a tenth of a dataclass's time. Times are
     seconds since 1970 and `data` is JSON text, since most handlers never look at the ones and decode the other once.
+    Large data is LEFT_BEHIND by a worker's claim.
     """
 
     id: int
@@ -44,6 +48,8 @@ class ClaimedRow(NamedTuple):
 
     def decoded_data(self) -> JSON | Unreadable:
         """A value of its own for each caller. A payload without data counts as one with an empty object."""
+        if self.data == LEFT_BEHIND:
+            raise LookupError(f"the data of job {self.id} was left behind by its claim")
         return {} if self.data is None else decode_any(self.data)
 
     def to_job(self) -> Job:
@@ -209,6 +215,9 @@ class ClaimQueries(QueryGroup):
             except_jobs=Int8Array(except_jobs),
             **stretch_arrays(stretches),
         )
+
+    def read_claimed_data(self, *, job_id: int, token: int) -> Statement[str | None]:
+        return self._statement("read_claimed_data", id=job_id, token=token)
 
     # `slot`: the row of `job_stats` to count in; None: that of the session, which nobody else writes.
 

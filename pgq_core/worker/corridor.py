@@ -34,6 +34,8 @@ from pgq_core.worker.transactional import JobTransactions
 from pgq_core.worker.watchdog import safe_silence
 from pgq_core.worker.writer import Writer
 
+DESCRIPTORS_TO_SPARE = 4
+"""A connection that is given up leaves one, and takes it again at the next try."""
 UNWINDING = 0.5
 """Seconds that interrupted coroutines have for their `finally`."""
 
@@ -105,6 +107,7 @@ class Corridor:
             endings,
             marks,
             self.completer,
+            fetch_data=self.writer.with_data,
             concurrency=orders.concurrency,
             job_timeout=settings.job_timeout,
             grace=settings.grace,
@@ -155,7 +158,7 @@ class Corridor:
         producer = self._tasks[0]
         await asyncio.wait([producer], timeout=timeout)
         producer.cancel()  # when a claim hangs: what it may have claimed, our keeper gives back
-        self.completer.release(self.executor.take_unstarted())
+        self.completer.release([*self.executor.take_unstarted(), *self.executor.take_late()])
 
     async def finish_running(self, timeout: float, hurry: asyncio.Event) -> bool:
         """Waits for what runs. False when something still did at the end, or somebody was in a hurry."""
@@ -201,7 +204,7 @@ class Corridor:
         try:
             while True:
                 self._marks.turned(Turn.TEND)
-                if not can_open_a_file():
+                if not can_open_files():
                     self._on_spoiled("no file descriptor is left: jobs have opened files and not closed them")
                 await asyncio.sleep(TEND_EVERY)
                 self._log.tick()
@@ -215,12 +218,17 @@ class Corridor:
         await self.announcer.run(self._never)
 
 
-def can_open_a_file() -> bool:
-    """Without a file descriptor no connection comes back, and nothing here would ever change that."""
+def can_open_files() -> bool:
+    """Without descriptors to spare no connection comes back, and nothing here would ever change that."""
+    opened: list[int] = []
     try:
-        os.close(os.open(os.devnull, os.O_RDONLY))
+        for _ in range(DESCRIPTORS_TO_SPARE):
+            opened.append(os.open(os.devnull, os.O_RDONLY))  # noqa: PERF401 - those opened before a failure are closed
     except OSError as error:
         return error.errno != errno.EMFILE
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
     return True
 
 

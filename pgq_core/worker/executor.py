@@ -9,11 +9,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Final, Protocol
 
 from pgq_core.handlers import Handler, Registry
-from pgq_core.queries.claims import BuriedJob, ClaimedRow
+from pgq_core.queries.claims import LEFT_BEHIND, BuriedJob, ClaimedRow
 from pgq_core.worker.attempt import PLAIN_SUCCESS, Attempt, Verdict, Write
 from pgq_core.worker.calls import Calls
 from pgq_core.worker.endings import Endings
 from pgq_core.worker.forks import ThisProcess, end_copy
+from pgq_core.worker.late_data import Fetch, LateData
 from pgq_core.worker.limits import Place, TimeLimits
 from pgq_core.worker.marks import Marks
 from pgq_core.worker.pace import Pace
@@ -57,6 +58,7 @@ class Executor:
         marks: Marks,
         ended: EndedJobs,
         *,
+        fetch_data: Fetch,
         concurrency: int,
         job_timeout: float,
         grace: float,
@@ -65,7 +67,10 @@ class Executor:
         is_silent: Callable[[], bool] = lambda: False,
         on_start: Callable[[Attempt], None] | None = None,
     ) -> None:
-        """`is_silent`: no beat of ours got through for so long that others may take us for dead."""
+        """`fetch_data`: for jobs whose claim left their data behind.
+
+        `is_silent`: no beat of ours got through for so long that others may take us for dead.
+        """
         self._registry = registry
         self._calls = calls
         self._endings = endings
@@ -90,6 +95,7 @@ class Executor:
         self._free_marks = list(range(marks.room))
         self._slots = CoroutineSlots(self._run, self._next_attempt, on_stuck)
         self._threads = JobThreads(self._run_in_thread, self._collect, on_stuck)
+        self._late = LateData(fetch_data, on_arrival=self._start, on_loss=self._hand_back)
         self._limits = TimeLimits(
             self._running_attempts, grace=grace, on_overdue=self._end_overdue, on_stuck=self._give_up
         )
@@ -114,6 +120,13 @@ class Executor:
         self.ready.clear()
         for chunk in list(self._threads.chunks):
             rows += self._unmarked(chunk.take_back())
+        return rows
+
+    def take_late(self) -> list[ClaimedRow]:
+        """What has a slot and waits for its data, to be handed back."""
+        rows = self._unmarked(self._late.take_back())
+        for _ in rows:
+            self._leave_slot()
         return rows
 
     def take_cancelled(self, job_ids: Collection[int]) -> list[ClaimedRow]:
@@ -149,7 +162,8 @@ class Executor:
         """Everything in hand, started or not; one that is just being started may be missing for a moment."""
         waiting = {attempt.row.id for chunk in self._threads.chunks for attempt in tuple(chunk.waiting)}
         running = {attempt.row.id for attempt, _ in self._running_attempts()}
-        return waiting | running | {row.id for row in self.ready}
+        late = {attempt.row.id for attempt in self._late.attempts()}
+        return waiting | running | late | {row.id for row in self.ready}
 
     def is_idle(self) -> bool:
         return self.running == 0 and not self.ready
@@ -193,10 +207,26 @@ class Executor:
                 if self.running == 0:
                     self._quiet.clear()
                 self.running += 1
-                if handler.is_async or self._calls.wraps:
+                if row.data == LEFT_BEHIND:
+                    self._late.fetch_for(self._new_attempt(row, handler))
+                elif handler.is_async or self._calls.wraps:
                     return self._new_attempt(row, handler)
-                self._give_to_thread(row, handler)
+                else:
+                    self._give_to_thread(row, handler)
         return None
+
+    def _start(self, attempt: Attempt) -> None:
+        """Its data has come; its slot is taken already."""
+        if attempt.handler.is_async or self._calls.wraps:
+            self._slots.give(attempt)
+        else:
+            self._threads.give(Chunk([attempt]), self._take_back)
+
+    def _hand_back(self, attempt: Attempt) -> None:
+        """Its data did not come."""
+        self._ended.release(self._unmarked([attempt]))
+        self._leave_slot()
+        self.dispatch()
 
     def _new_attempt(self, row: ClaimedRow, handler: Handler[..., object]) -> Attempt:
         wanted = handler.timeout if row.timeout is None else row.timeout
@@ -301,7 +331,7 @@ class Executor:
         self._threads.give(Chunk(attempts), self._take_back)
 
     def _is_like(self, row: ClaimedRow, first: ClaimedRow) -> bool:
-        return row.job_type == first.job_type and row.attempts < row.max_attempts
+        return row.job_type == first.job_type and row.attempts < row.max_attempts and row.data != LEFT_BEHIND
 
     def _take_back(self, attempts: list[Attempt]) -> None:
         """Jobs that waited in a thread behind a slow one: to whoever is free."""

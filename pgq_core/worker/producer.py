@@ -241,6 +241,7 @@ class Producer:
 
     def _take_in(self, rows: list[ClaimedRow]) -> int:
         if rows:
+            self._ended_at_last_look = -1  # they have only just come: nobody knows yet whether they will wait
             self._roll_call.answered(rows[-1].claim_token)
             self._log.claimed(rows)
             if self._is_stopping:

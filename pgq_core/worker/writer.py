@@ -12,7 +12,7 @@ from psycopg import AsyncConnection, sql
 
 from pgq_core.database import LOCK_LIMIT, connect, is_missing_partition, is_pooled
 from pgq_core.queries import Queries, Statement
-from pgq_core.queries.claims import BuriedJob, FinishedJob, RescheduledJob
+from pgq_core.queries.claims import BuriedJob, ClaimedRow, FinishedJob, RescheduledJob
 from pgq_core.queries.wire import fetch_quickly
 from pgq_core.sql import schema_statement
 from pgq_core.worker.attempt import Attempt, Verdict
@@ -73,6 +73,12 @@ class Writer:
         if conn is not None:
             with contextlib.suppress(Exception):  # it may be broken in any way
                 await conn.close()
+
+    async def with_data(self, row: ClaimedRow) -> ClaimedRow | None:
+        """The row with the data that its claim left behind. None when the job is no longer ours."""
+        statement = self._queries.read_claimed_data(job_id=row.id, token=row.claim_token)
+        found = await statement.fetch_all(await self.connection())
+        return row._replace(data=found[0]) if found else None
 
     async def locked(self, job_ids: Sequence[int]) -> set[int]:
         """Those of these jobs whose rows somebody has locked at this moment."""

@@ -135,3 +135,32 @@ def lists_wait_for_nobody(play: Play) -> None:
 @plays("list_locked_jobs")
 def a_job_that_nobody_has_locked_or_that_is_gone_is_not_listed(play: Play) -> None:
     assert play.ids("list_locked_jobs", ids=[play.job(), 999]) == []
+
+
+def random_text(play: Play, length: int) -> str:
+    """Nothing in it is repeated: it is stored as it is."""
+    digits = play.values(f"SELECT left(string_agg(md5(n::text), ''), {length}) FROM generate_series(1, 999) AS n")[0]
+    return str(digits)
+
+
+@plays("claim_jobs", "claim_listed_jobs")
+def a_worker_leaves_large_data_behind(play: Play) -> None:
+    texts = {
+        "small": "x",
+        "dense": "x" * 3000,
+        "middle": random_text(play, 5000),
+        "large": random_text(play, 12_000),
+        "very dense": "x" * 300_000,
+    }
+    jobs = {play.job(payload={"type": "t", "data": text}): name for name, text in texts.items()}
+    asked = {"queue": "q", "worker_id": "me", "limit": 9, "job_types": ["t"], "is_thorough": True}
+
+    def left(name: str, **params: object) -> set[str]:
+        rows = play.run(name, **params)
+        play.database.run("UPDATE jobs SET locked_by = NULL, locked_at = NULL")
+        assert all(row["data"] in {"", f'"{texts[jobs[row["id"]]]}"'} for row in rows)
+        return {jobs[row["id"]] for row in rows if not row["data"]}
+
+    assert left("claim_jobs", **asked, lease=None, **stretch_arrays([WHOLE_QUEUE])) == {"large", "very dense"}
+    assert left("claim_jobs", **asked, lease=timedelta(minutes=1), **stretch_arrays([WHOLE_QUEUE])) == set()
+    assert left("claim_listed_jobs", ids=list(jobs), worker_id="me") == {"large"}

@@ -9,6 +9,7 @@
 -- LIMIT, or does not know of the table, that is the primary key, never a scan (68 ms for ten of 200,000 rows that nobody had analysed).
 -- A pause holds for every claim that starts after it committed. A suspect (it was running when a worker died) is claimed alone, see claim_suspect_job.
 -- `except_jobs`: their claim was refused a moment ago, by a trigger or a policy of somebody else; they must not stop all the others.
+-- A worker takes hundreds at once, and leaves large data behind (an empty text, which no JSON is) until the job starts.
 -- The token is new at each claim and guards every later write of it. Rows come in no order: whoever asked sorts them.
 WITH claimable AS MATERIALIZED (
     SELECT ready.id
@@ -47,7 +48,11 @@ UPDATE {schema}.jobs j
        cancel_requested = false
  WHERE j.id = ANY (ARRAY(SELECT id FROM claimable))
    AND j.locked_by IS NULL
-RETURNING id, queue, job_type, (payload -> 'data')::text AS data, idempotency_key, priority, attempts, max_attempts,
+RETURNING id, queue, job_type,
+          CASE WHEN %(lease)s::interval IS NULL
+                    AND pg_column_size(payload) > 2000
+                    AND (pg_column_size(payload) > 8000 OR pg_column_compression(payload) IS NOT NULL) THEN ''
+               ELSE (payload -> 'data')::text END AS data, idempotency_key, priority, attempts, max_attempts,
           date_part('epoch', not_before) AS not_before, date_part('epoch', created_at) AS created_at,
           claim_token, timeout, losses, suspect, last_error, trace_context, origin_job_id, replayed_from,
           date_part('epoch', clock_timestamp()) AS claimed_at

@@ -1,4 +1,4 @@
--- Claims jobs that this transaction has locked. Rows come in no order.
+-- Claims jobs that this transaction has locked. Rows come in no order. Large data is left behind, see claim_jobs.
 WITH token AS MATERIALIZED (
     SELECT nextval({token_sequence}) AS value
 )
@@ -11,7 +11,8 @@ UPDATE {schema}.jobs j
        cancel_requested = false
  WHERE j.id = ANY (%(ids)s::bigint[])
    AND j.locked_by IS NULL
-RETURNING id, queue, job_type, (payload -> 'data')::text AS data, idempotency_key, priority, attempts, max_attempts,
+RETURNING id, queue, job_type,
+          CASE WHEN pg_column_size(payload) > 8000 THEN '' ELSE (payload -> 'data')::text END AS data, idempotency_key, priority, attempts, max_attempts,
           date_part('epoch', not_before) AS not_before, date_part('epoch', created_at) AS created_at,
           claim_token, timeout, losses, suspect, last_error, trace_context, origin_job_id, replayed_from,
           date_part('epoch', clock_timestamp()) AS claimed_at
