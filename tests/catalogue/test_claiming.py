@@ -23,6 +23,7 @@ from tests.catalogue.rows import add_running, add_worker
 from tests.support.corridors import running_corridor
 from tests.support.queue_database import FAULTS, QueueDatabase
 from tests.support.waiting import eventually_async
+from tests.torture import form
 
 
 async def test_recovered_jobs_keep_their_place(
@@ -65,7 +66,7 @@ ORPHAN = (
 )
 
 
-@pytest.mark.parametrize("seconds", [1.5, pytest.param(60.0, marks=pytest.mark.torture)])
+@pytest.mark.parametrize("seconds", [1.5, pytest.param(form.seconds(60.0, 20.0), marks=pytest.mark.torture)])
 async def test_batches_that_meet_in_every_order_do_not_deadlock(
     database: QueueDatabase, queries: Queries, maintenance: Maintenance, seconds: float
 ) -> None:

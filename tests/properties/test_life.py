@@ -12,6 +12,7 @@ from tests.conftest import SCHEMA
 from tests.properties.life import JobLife
 from tests.support.databases import new_database
 from tests.support.queue_database import QueueDatabase
+from tests.torture import form
 from tests.torture.invariants import TABLES
 
 QUIET = {"deadline": None, "suppress_health_check": list(HealthCheck), "print_blob": True}
@@ -35,7 +36,7 @@ def test_any_short_life_keeps_every_invariant(database: QueueDatabase) -> None:
 
 @pytest.mark.torture
 def test_any_long_life_keeps_every_invariant(database: QueueDatabase) -> None:
-    many = settings(max_examples=400, stateful_step_count=60, **QUIET)
+    many = settings(max_examples=form.count(400, 200), stateful_step_count=60, **QUIET)
     run_state_machine_as_test(lambda: JobLife(database), settings=many)
 
 
