@@ -6,10 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-import psycopg
-
 from pgq_core.domain.text import describe
-from pgq_core.errors import DatabaseUnavailable
 from pgq_core.logs import get_logger
 from pgq_core.queries.claims import ClaimedRow
 from pgq_core.worker.attempt import Attempt
@@ -30,25 +27,29 @@ class LateData:
         self._fetch = fetch
         self._on_arrival = on_arrival
         self._on_loss = on_loss
-        self._tasks: dict[Attempt, asyncio.Future[None]] = {}
+        self._awaited: set[Attempt] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
         self._logger = get_logger("pgq.worker")
 
     def fetch_for(self, attempt: Attempt) -> None:
-        self._tasks[attempt] = asyncio.ensure_future(self._bring(attempt))
+        self._awaited.add(attempt)
+        task = asyncio.create_task(self._bring(attempt), name="data of a job")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def attempts(self) -> list[Attempt]:
-        return list(self._tasks)
+        return list(self._awaited)
 
     def take_back(self) -> list[Attempt]:
         """All that is on its way; nothing of it arrives any more."""
-        taken = list(self._tasks)
-        self._tasks.clear()  # not cancelled: outcomes are written on the same connection
-        return taken
+        taken, self._awaited = self._awaited, set()  # not cancelled: outcomes are written on the same connection
+        return list(taken)
 
     async def _bring(self, attempt: Attempt) -> None:
         row = await self._row(attempt)
-        if self._tasks.pop(attempt, None) is None:
+        if attempt not in self._awaited:
             return
+        self._awaited.discard(attempt)
         if row is None:
             self._on_loss(attempt)
         else:
@@ -59,6 +60,6 @@ class LateData:
         try:
             async with asyncio.timeout(CALL_LIMIT):
                 return await self._fetch(attempt.row)
-        except (psycopg.Error, DatabaseUnavailable, OSError, TimeoutError) as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, the job has to go back
             self._logger.warning("data_not_fetched", job_id=attempt.row.id, error=describe(error, limit=500))
             return None

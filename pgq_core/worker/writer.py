@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
@@ -55,11 +56,18 @@ class Writer:
         self._on_written = on_written
         self._on_retry = on_retry
         self._conn: AsyncConnection[Any] | None = None
+        self._opening = asyncio.Lock()
         self._is_hasty = False
         """Of this connection."""
 
     async def connection(self) -> AsyncConnection[Any]:
         """The open connection; statements of several tasks wait for each other on it."""
+        if self._conn is None or self._conn.closed:
+            async with self._opening:  # one for all who wait
+                return await self._open_unless_another_has()
+        return self._conn
+
+    async def _open_unless_another_has(self) -> AsyncConnection[Any]:
         if self._conn is None or self._conn.closed:
             self._conn = await connect(
                 self._dsn, application_name="pgq worker: finish", pinned_plans=True, lock_limit=LOCK_LIMIT
