@@ -25,9 +25,24 @@ class PartitionsAhead(Duty):
     name = "partitions"
 
     async def work(self, conn: AsyncConnection[Any]) -> None:
-        for partition in await self._queries.list_pending_detaches().fetch_all(conn):
-            self._logger.warning("detach_was_broken_off", partition=partition)
+        await self._make(conn)
+        broken_off = await self._queries.list_pending_detaches().fetch_all(conn)
+        for partition in broken_off:
+            await self._finish_detach(conn, partition)
+        if broken_off:
+            await self._make(conn)
+
+    async def _finish_detach(self, conn: AsyncConnection[Any], partition: str) -> None:
+        try:
             await conn.execute(partition_statement("finish_detach", self._queries.schema, partition), prepare=False)
+        except psycopg.Error as error:
+            if not (is_refusal(error) or isinstance(error, psycopg.errors.LockNotAvailable)):
+                raise
+            self._logger.warning("detach_not_ended", partition=partition, error=first_line(error))
+        else:
+            self._logger.warning("detach_was_broken_off", partition=partition)
+
+    async def _make(self, conn: AsyncConnection[Any]) -> None:
         made = await self._queries.ensure_partitions(days_ahead=DAYS_AHEAD).fetch_one(conn)
         if made:
             self._logger.info("partitions_made", count=made)

@@ -9,7 +9,7 @@ import psycopg
 from psycopg import AsyncConnection
 
 from pgq_core.database import first_line
-from pgq_core.logs import get_logger
+from pgq_core.logs import RepeatedTrouble, get_logger
 from pgq_core.queries import Queries
 from pgq_core.queries.piecemeal import PASSED_BY_FOR, PassedBy, write_what_can_be
 
@@ -22,12 +22,14 @@ class CarefulPromotion:
     def __init__(self, queries: Queries, *, logger_name: str) -> None:
         self._queries = queries
         self._logger = get_logger(logger_name)
+        self._trouble = RepeatedTrouble(self._logger)
         self.passed_by = PassedBy()
 
     async def promote(self, conn: AsyncConnection[Any], queues: Sequence[str], refusal: psycopg.Error) -> int:
-        """Answers how many became pending. Raises `refusal` where that is not about single jobs."""
+        """Answers how many became pending: none any more where it is not about single jobs."""
         if self.passed_by.is_full():
-            raise refusal
+            self._trouble.say("jobs_not_promoted", refusal)
+            return 0
 
         async def write(ids: Sequence[int]) -> None:
             await self._queries.promote_listed_jobs(ids).execute(conn)

@@ -128,18 +128,19 @@ class BuriedJob:
     ran: bool = True
 
     def without_dead_letter(self) -> RescheduledJob:
-        """Where no dead letter can be written at the moment: its attempts are spent, so that it is buried later."""
+        """Where no dead letter can be written at the moment. What it spent stays spent, so that it is buried later."""
         return RescheduledJob(
             self.id,
             self.token,
             self.worker_id,
             self.started,
             self.finished,
-            outcome="retried",
+            outcome="retried" if self.charge else "lost",
             charge=self.charge,
             error=self.error,
             error_class=self.error_class,
             traceback=self.traceback,
+            loss=0 if self.charge else 1,
             suspect=True,
         )
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from functools import cache
 from typing import Any, Final, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection
 
 from pgq_core.database import is_missing_partition, is_transient
+from pgq_core.sql import schema_statement
 
 W = TypeVar("W")
 
@@ -35,6 +37,9 @@ class PassedBy:
             self._until = {row_id: until for row_id, until in self._until.items() if until > now}
         return list(self._until)
 
+    def is_empty(self) -> bool:
+        return not self._until
+
     def is_full(self) -> bool:
         return len(self._until) >= MOST_PASSED_BY
 
@@ -45,6 +50,11 @@ def is_refusal(error: BaseException) -> bool:
     Only that says anything about single rows; trouble of the server or of the connection concerns all of them.
     """
     return isinstance(error, psycopg.Error) and error.sqlstate is not None and not is_transient(error)
+
+
+@cache
+def _check_at_once() -> bytes:
+    return schema_statement("check_at_once", "").encode()
 
 
 async def write_what_can_be(
@@ -61,6 +71,7 @@ async def write_what_can_be(
     """
     if not writes:
         return []
+    await conn.execute(_check_at_once(), prepare=False)
     try:
         async with conn.transaction():
             await write(writes)

@@ -217,7 +217,7 @@ class UpkeepQueries(QueryGroup):
         limit: int,
         except_jobs: Sequence[int] = (),
     ) -> Statement[int]:
-        """Their ids in claim order within a queue; `limit` for each queue."""
+        """Their ids, in claim order within a queue."""
         return self._statement(
             "list_claimable_jobs",
             int,
@@ -271,7 +271,7 @@ class UpkeepQueries(QueryGroup):
         )
 
     def list_due_jobs(self, *, queues: Sequence[str], limit: int, except_jobs: Sequence[int] = ()) -> Statement[int]:
-        """Ids of scheduled jobs; `limit` for each queue."""
+        """Ids of scheduled jobs."""
         return self._statement("list_due_jobs", int, queues=list(queues), limit=limit, except_jobs=list(except_jobs))
 
     def promote_listed_jobs(self, ids: Sequence[int]) -> Statement[None]:

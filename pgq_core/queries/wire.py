@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary
 
 from psycopg import AsyncConnection, OperationalError
 from psycopg.adapt import AdaptersMap, Transformer
-from psycopg.errors import error_from_result
+from psycopg.errors import InvalidSqlStatementName, error_from_result
 from psycopg.pq import ExecStatus, Format, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
 
@@ -98,10 +98,11 @@ class Wire:
     def run(self, conn: BoundedConnection, statement: Statement[T], schema: str) -> list[T]:
         """On a plain connection. An interrupt cancels the statement and closes the connection; so does NoAnswer."""
         try:
-            if statement.name not in self._prepared:
-                self._wait_for(self._preparing(statement, schema))
-                self._prepared[statement.name] = _formats(statement, schema)
-            return self._rows(self._wait_for(self._running(statement, schema)), statement)
+            try:
+                return self._once(statement, schema)
+            except InvalidSqlStatementName:  # the driver has thrown all away after a rollback; nothing was done yet
+                self._prepared.pop(statement.name, None)
+                return self._once(statement, schema)
         except NoAnswer:
             conn.close()
             raise
@@ -116,10 +117,11 @@ class Wire:
     async def run_async(self, conn: AsyncConnection[Any], statement: Statement[T], schema: str) -> list[T]:
         """On an asynchronous connection. A cancellation cancels the statement and closes the connection."""
         try:
-            if statement.name not in self._prepared:
-                await self._await(self._preparing(statement, schema))
-                self._prepared[statement.name] = _formats(statement, schema)
-            return self._rows(await self._await(self._running(statement, schema)), statement)
+            try:
+                return await self._once_async(statement, schema)
+            except InvalidSqlStatementName:
+                self._prepared.pop(statement.name, None)
+                return await self._once_async(statement, schema)
         except NoAnswer:
             await conn.close()
             raise
@@ -130,6 +132,18 @@ class Wire:
                 await conn.cancel_safe(timeout=_CANCEL_SECONDS)
             await conn.close()
             raise
+
+    def _once(self, statement: Statement[T], schema: str) -> list[T]:
+        if statement.name not in self._prepared:
+            self._wait_for(self._preparing(statement, schema))
+            self._prepared[statement.name] = _formats(statement, schema)
+        return self._rows(self._wait_for(self._running(statement, schema)), statement)
+
+    async def _once_async(self, statement: Statement[T], schema: str) -> list[T]:
+        if statement.name not in self._prepared:
+            await self._await(self._preparing(statement, schema))
+            self._prepared[statement.name] = _formats(statement, schema)
+        return self._rows(await self._await(self._running(statement, schema)), statement)
 
     def _preparing(self, statement: Statement[Any], schema: str) -> _Turns:
         text, _ = numbered_query(statement.name, schema)

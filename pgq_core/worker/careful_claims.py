@@ -9,7 +9,7 @@ import psycopg
 from psycopg import AsyncConnection
 
 from pgq_core.database import first_line
-from pgq_core.logs import get_logger
+from pgq_core.logs import RepeatedTrouble, get_logger
 from pgq_core.queries import Queries
 from pgq_core.queries.claims import ClaimedRow
 from pgq_core.queries.piecemeal import PASSED_BY_FOR, PassedBy, write_what_can_be
@@ -25,14 +25,16 @@ class CarefulClaims:
         self._worker_id = worker_id
         self._job_types = list(job_types)
         self._logger = get_logger("pgq.worker", worker_id=worker_id)
+        self._trouble = RepeatedTrouble(self._logger)
         self.passed_by = PassedBy()
 
     async def claim(
         self, conn: AsyncConnection[Any], queues: Sequence[str], limit: int, refusal: psycopg.Error, *, suspect: bool
     ) -> list[ClaimedRow]:
-        """In claim order. Raises `refusal` where that is not about single jobs."""
+        """In claim order. Nothing any more where it is not about single jobs."""
         if self.passed_by.is_full():
-            raise refusal
+            self._trouble.say("jobs_not_claimed", refusal, queues=list(queues))
+            return []
         rows: list[ClaimedRow] = []
 
         async def write(ids: Sequence[int]) -> None:

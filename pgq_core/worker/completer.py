@@ -33,6 +33,10 @@ CALL_LIMIT: Final = 30.0
 """Seconds after which an answer is no longer waited for."""
 LOOK_AGAIN: Final = 0.3
 """Seconds between two looks at a lock, where nothing else is left to do."""
+PROBE_LIMIT: Final = 2.0
+"""Seconds to say which rows are locked, for a server that has just been silent: a pooler's sessions have no limit for
+locks, and waiting for one looks the same.
+"""
 SECOND_TRIES: Final = 1.0
 """Seconds for outcomes that were refused before, while fresh ones wait."""
 _VALUE_FAULTS: Final = ("21", "22", "23", "54")
@@ -165,7 +169,7 @@ class Completer:
         except _TROUBLE as error:
             if _is_about_one_job(error):
                 await self._single_out(batch, error)
-            else:
+            elif not isinstance(error, TimeoutError) or not await self._set_locked_aside(batch, within=PROBE_LIMIT):
                 await self._hold(batch, error)
         else:
             self._size = min(self._size * NARROWER, BATCH)
@@ -183,8 +187,11 @@ class Completer:
                     await self._try_again(self._writing[0], locked)
                     self._writing.pop(0)
         except _TROUBLE as error:
+            for batch in self._writing[:1]:
+                batch.is_repeated = True
             self._give_back_untried()
             await self._wait_for_database(error)
+            return
         self._give_back_untried()
         self._refused.rest_after(time.monotonic() - began)
 
@@ -259,7 +266,7 @@ class Completer:
     async def _single_out(self, batch: Batch, error: psycopg.Error) -> None:
         """One of the rows is at fault: it is sought, and put more simply or set aside."""
         is_locked = isinstance(error, psycopg.errors.LockNotAvailable)
-        if is_locked and await self._set_locked_aside(batch, error):
+        if is_locked and await self._set_locked_aside(batch, within=CALL_LIMIT):
             return
         if len(batch) > 1:
             self._size = max(len(batch) // NARROWER, 1)
@@ -274,28 +281,28 @@ class Completer:
             await self._drop_where_the_session_may_be_at_fault(error)
             await self._set_aside_or_hold(batch, error)
 
-    async def _set_locked_aside(self, batch: Batch, error: psycopg.Error) -> bool:
-        """All at once: each alone would have the others wait for its lock. False where no row of a job is locked."""
+    async def _set_locked_aside(self, batch: Batch, *, within: float) -> bool:
+        """All at once: each alone would have the others wait for its lock. False where no row of a job is locked.
+
+        `within`: seconds that the server has to say which ones are.
+        """
         try:
-            async with asyncio.timeout(CALL_LIMIT):
+            async with asyncio.timeout(within):
                 locked = await self._writer.locked(batch.job_ids())
-        except _TROUBLE as trouble:
-            await self._hold(batch, trouble)
-            return True
-        room = self._refused.room()
+        except _TROUBLE:
+            await self._writer.drop()
+            return False
         parts = batch.take_out(locked)
-        for part in parts[:room]:
+        if not parts or len(parts) > self._refused.room():
+            for part in parts:
+                batch.take_in(part)
+            return False
+        for part in parts:
             self._refused.add(part, is_locked=True)
-        if parts:
-            ids = [job_id for part in parts for job_id in part.job_ids()]
-            self._logger.warning("outcomes_meet_locks", job_ids=ids[:20], count=len(ids), again_in=AGAIN)
-        for part in parts[room:]:
-            batch.take_in(part)
-        if len(parts) > room:
-            await self._hold(batch, error)
-        else:
-            self._put_back(batch)
-        return bool(parts)
+        ids = [job_id for part in parts for job_id in part.job_ids()]
+        self._logger.warning("outcomes_meet_locks", job_ids=ids[:20], count=len(ids), again_in=AGAIN)
+        self._put_back(batch)
+        return True
 
     async def _set_aside_or_hold(self, batch: Batch, error: psycopg.Error) -> None:
         """Its mark stays either way: our keeper has to know that the job was through."""

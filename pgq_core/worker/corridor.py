@@ -13,6 +13,7 @@ from typing import Any
 from psycopg import AsyncConnection
 from psycopg.types.json import set_json_loads
 
+from pgq_core.database import LOCK_LIMIT
 from pgq_core.domain.payload import decode_any
 from pgq_core.handlers import Registry, Resources
 from pgq_core.listener import Listener
@@ -66,6 +67,7 @@ class Corridor:
             settings.db_schema,
             application_name="pgq worker: claim",
             pinned_plans=True,
+            lock_limit=LOCK_LIMIT,
             prepare=_read_json_with_care,
         )
         self.writer = Writer(

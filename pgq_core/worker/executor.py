@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Final, Protocol
 
+from pgq_core.database import is_transient
 from pgq_core.handlers import Handler, Registry
 from pgq_core.queries.claims import LEFT_BEHIND, BuriedJob, ClaimedRow
 from pgq_core.worker.attempt import PLAIN_SUCCESS, Attempt, Verdict, Write
@@ -95,7 +96,7 @@ class Executor:
         self._free_marks = list(range(marks.room))
         self._slots = CoroutineSlots(self._run, self._next_attempt, on_stuck)
         self._threads = JobThreads(self._run_in_thread, self._collect, on_stuck)
-        self._late = LateData(fetch_data, on_arrival=self._start, on_loss=self._hand_back)
+        self._late = LateData(fetch_data, on_arrival=self._start, on_loss=self._fail_to_start)
         self._limits = TimeLimits(
             self._running_attempts, grace=grace, on_overdue=self._end_overdue, on_stuck=self._give_up
         )
@@ -120,6 +121,7 @@ class Executor:
         self.ready.clear()
         for chunk in list(self._threads.chunks):
             rows += self._unmarked(chunk.take_back())
+        self._note_quiet()
         return rows
 
     def take_late(self) -> list[ClaimedRow]:
@@ -136,6 +138,7 @@ class Executor:
             kept = [row for row in self.ready if row.id not in job_ids]
             self.ready.clear()
             self.ready.extend(kept)
+            self._note_quiet()
         return cancelled
 
     # Stopping what runs
@@ -213,18 +216,31 @@ class Executor:
                     return self._new_attempt(row, handler)
                 else:
                     self._give_to_thread(row, handler)
+        self._note_quiet()
         return None
+
+    def _note_quiet(self) -> None:
+        if self.running == 0 and not self.ready:
+            self._quiet.set()
 
     def _start(self, attempt: Attempt) -> None:
         """Its data has come; its slot is taken already."""
         if attempt.handler.is_async or self._calls.wraps:
             self._slots.give(attempt)
-        else:
+            return
+        try:
             self._threads.give(Chunk([attempt]), self._take_back)
+        except RuntimeError as error:  # no thread can be started: nothing here would change that
+            self._on_stuck(f"job {attempt.row.id} gets no thread: {error}")
 
-    def _hand_back(self, attempt: Attempt) -> None:
-        """Its data did not come."""
-        self._ended.release(self._unmarked([attempt]))
+    def _fail_to_start(self, attempt: Attempt, reason: Exception | None) -> None:
+        """Its data did not come. Trouble of the database is not charged; data that it cannot give at all is."""
+        attempt.started = attempt.finished = time.monotonic()
+        write: Write | None = None
+        if reason is not None:
+            of_error = self._endings.of_trouble if is_transient(reason) else self._endings.of_error
+            write = of_error(attempt, reason)
+        self._settle(attempt, write)
         self._leave_slot()
         self.dispatch()
 
@@ -318,8 +334,7 @@ class Executor:
         if waiting <= self.low_water:
             self.low_water = -1
             self._on_room()
-        if self.running == 0 and waiting == 0:
-            self._quiet.set()
+        self._note_quiet()
 
     # Plain functions
 

@@ -19,10 +19,17 @@ Fetch = Callable[[ClaimedRow], Awaitable[ClaimedRow | None]]
 
 
 class LateData:
-    """Attempts on their way into a slot. `on_arrival` gets them complete, `on_loss` those that cannot start."""
+    """Attempts on their way into a slot. `on_arrival` gets them complete.
+
+    `on_loss` gets those that cannot start, and why: None where the job is no longer ours.
+    """
 
     def __init__(
-        self, fetch: Fetch, *, on_arrival: Callable[[Attempt], None], on_loss: Callable[[Attempt], None]
+        self,
+        fetch: Fetch,
+        *,
+        on_arrival: Callable[[Attempt], None],
+        on_loss: Callable[[Attempt, Exception | None], None],
     ) -> None:
         self._fetch = fetch
         self._on_arrival = on_arrival
@@ -46,20 +53,20 @@ class LateData:
         return list(taken)
 
     async def _bring(self, attempt: Attempt) -> None:
-        row = await self._row(attempt)
+        row, reason = await self._row(attempt)
         if attempt not in self._awaited:
             return
         self._awaited.discard(attempt)
         if row is None:
-            self._on_loss(attempt)
+            self._on_loss(attempt, reason)
         else:
             attempt.row = row
             self._on_arrival(attempt)
 
-    async def _row(self, attempt: Attempt) -> ClaimedRow | None:
+    async def _row(self, attempt: Attempt) -> tuple[ClaimedRow | None, Exception | None]:
         try:
             async with asyncio.timeout(CALL_LIMIT):
-                return await self._fetch(attempt.row)
+                return await self._fetch(attempt.row), None
         except Exception as error:  # noqa: BLE001 - whatever it is, the job has to go back
             self._logger.warning("data_not_fetched", job_id=attempt.row.id, error=describe(error, limit=500))
-            return None
+            return None, error

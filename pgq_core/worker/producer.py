@@ -7,6 +7,7 @@ only then waits, so that a producer who saw nobody waiting cannot leave a job be
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Sequence
 from random import Random
@@ -160,7 +161,8 @@ class Producer:
         while not self._is_stopping:
             _renew(limit, CALL_LIMIT)
             pause = await self._turn(await self._listener.connection())
-            self._on_turn()
+            if self._careful.passed_by.is_empty() and self._promotions.passed_by.is_empty():
+                self._on_turn()  # else somebody has to see that jobs are refused
             self._trouble.over("claims_work_again")
             self._pauses.reset()
             if self._burst and self._has_run_dry():
@@ -281,7 +283,9 @@ class Producer:
 
     async def _flag(self, conn: AsyncConnection[Any], *, waiting: bool) -> None:
         statement = self._queries.set_waiting(worker_id=self._worker_id, waiting=waiting)
-        await fetch_quickly(conn, statement, self._queries.schema)
+        # Where a stranger holds the row we poll, or are told of jobs that we do not need.
+        with contextlib.suppress(psycopg.errors.LockNotAvailable):
+            await fetch_quickly(conn, statement, self._queries.schema)
         self._is_flagged = waiting
 
     def _has_run_dry(self) -> bool:

@@ -11,7 +11,7 @@ from psycopg import AsyncConnection
 
 from pgq_core.queries import Queries
 from pgq_core.queries.careful_promotion import CarefulPromotion
-from pgq_core.queries.piecemeal import is_refusal
+from pgq_core.queries.piecemeal import PassedBy, is_refusal
 from pgq_core.queries.upkeep import PromotedRow
 from pgq_core.queries.wire import fetch_quickly
 from pgq_core.worker.frontier import TRAIL
@@ -36,6 +36,10 @@ class Promotions:
         self._may_be_early = True
         """Whether `due_at` is only the poll's time, and not the one a job is due at."""
         self.due_at = 0.0
+
+    @property
+    def passed_by(self) -> PassedBy:
+        return self._careful.passed_by
 
     def is_earlier(self, due_at: float) -> bool:
         """A job of ours is due then. Whether that is earlier than we thought."""

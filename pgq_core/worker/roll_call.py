@@ -11,6 +11,7 @@ import math
 import time
 from typing import Any, Final
 
+import psycopg
 from psycopg import AsyncConnection
 
 from pgq_core.logs import get_logger
@@ -89,12 +90,20 @@ class RollCall:
         known = self._executor.job_ids() | self._completer.job_ids()
         missed = {(claim.id, claim.claim_token) for claim in claims if claim.id not in known}
         lost = missed & self._missed if self._is_second else set()
-        if lost and (count := await self._queries.release_jobs(sorted(lost)).execute(conn)):
-            ids = [job_id for job_id, _ in sorted(lost)]
-            self._logger.warning("unknown_claims_handed_back", count=count, job_ids=ids[:20])
+        if lost:
+            await self._hand_back(conn, sorted(lost))
         self._missed, self._is_second = missed, bool(missed) and not self._is_second
         now = time.monotonic()
         if self._is_second:
             self._next_at = now + self._recheck
         else:
             self._next_at = self._last_at if now < self._last_at else math.inf
+
+    async def _hand_back(self, conn: AsyncConnection[Any], claims: list[tuple[int, int]]) -> None:
+        try:
+            count = await self._queries.release_jobs(claims).execute(conn)
+        except psycopg.errors.LockNotAvailable:
+            return  # the next call finds them again
+        if count:
+            ids = [job_id for job_id, _ in claims]
+            self._logger.warning("unknown_claims_handed_back", count=count, job_ids=ids[:20])

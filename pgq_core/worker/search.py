@@ -63,7 +63,10 @@ class Search:
         except psycopg.Error as error:
             if not is_refusal(error):
                 raise
-            found += await self._careful.claim(conn, [self._queue], limit - len(found), error, suspect=False)
+            rows = await self._careful.claim(conn, [self._queue], limit - len(found), error, suspect=False)
+            if rows:
+                self._clock.set(rows[-1].claimed_at)
+            found += rows
             self.sweep.hurry()  # the bounds know nothing of these
         self._is_dry = not found
         return found
@@ -117,7 +120,10 @@ class Search:
 
     async def _has_turn(self, conn: AsyncConnection[Any]) -> bool:
         statement = self._queries.acquire_lease(name=self.turn, holder=self._worker_id, duration=TURN)
-        return bool(await statement.fetch_one(conn))
+        try:
+            return bool(await statement.fetch_one(conn))
+        except psycopg.errors.LockNotAvailable:  # a stranger holds it: a sweep that two make is only dearer
+            return True
 
     async def _fetch(
         self, conn: AsyncConnection[Any], stretches: Sequence[Stretch], limit: int, *, is_thorough: bool = True

@@ -57,8 +57,8 @@ class Writer:
         self._on_retry = on_retry
         self._conn: AsyncConnection[Any] | None = None
         self._opening = asyncio.Lock()
-        self._is_hasty = False
-        """Of this connection."""
+        self._hasty: AsyncConnection[Any] | None = None
+        """The connection whose limit for locks is the short one."""
 
     async def connection(self) -> AsyncConnection[Any]:
         """The open connection; statements of several tasks wait for each other on it."""
@@ -72,7 +72,6 @@ class Writer:
             self._conn = await connect(
                 self._dsn, application_name="pgq worker: finish", pinned_plans=True, lock_limit=LOCK_LIMIT
             )
-            self._is_hasty = False
         return self._conn
 
     async def drop(self) -> None:
@@ -114,12 +113,13 @@ class Writer:
 
     async def _limit_locks(self, *, in_haste: bool) -> None:
         conn = await self.connection()
-        if in_haste is self._is_hasty or is_pooled(conn):  # with a pooler the next statement may meet another session
+        is_hasty = conn is self._hasty
+        if in_haste is is_hasty or is_pooled(conn):  # with a pooler the next statement may meet another session
             return
         milliseconds = sql.Literal(int((HASTY_LOCK_LIMIT if in_haste else LOCK_LIMIT) * 1000))
         statement = schema_statement("limit_locks", self._queries.schema, milliseconds=milliseconds)
         await conn.execute(statement, prepare=False)
-        self._is_hasty = in_haste
+        self._hasty = conn if in_haste else None
 
     async def _finish_plainly(self, batch: Batch) -> None:
         """The hot path: columns instead of a write for each job."""

@@ -167,8 +167,9 @@ class Reconciler(PeriodicService):
     async def _refuse_unknown(self, conn: AsyncConnection[Any]) -> None:
         detail = f"host {self._host} does not define a pool of this name: add it to the pools file there"
         refuse = self._queries.refuse_pools(host=self._host, defined=list(self._definitions), detail=detail)
-        for name in await refuse.fetch_all(conn):
-            logger.warning("pool_refused", pool=name, detail=detail)
+        with self._unless_locked("pools of another definition"):
+            for name in await refuse.fetch_all(conn):
+                logger.warning("pool_refused", pool=name, detail=detail)
 
     async def _count_foreign(self, conn: AsyncConnection[Any]) -> Counter[str]:
         """Orphans of a killed supervisor count until they are gone: never more workers than wanted for long."""

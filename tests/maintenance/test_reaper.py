@@ -166,6 +166,39 @@ async def test_a_job_that_cannot_be_given_back_stands_in_nobodys_way(
     assert [(database.job(job_id) or {})["status"] for job_id in bad] == ["running"] * 2
 
 
+@pytest.mark.parametrize("timing", ["IMMEDIATE", "DEFERRED"])
+async def test_a_foreign_key_on_one_job_keeps_no_other_whenever_it_is_checked(
+    database: QueueDatabase, maintenance: Maintenance, timing: str
+) -> None:
+    """One that is checked at the end of the transaction would undo all of it, again and again."""
+    watched = running_job(database, "nobody", claimed="10", losses=MAX_LOSSES - 1)
+    others = [running_job(database, "nobody", claimed="10", losses=losses) for losses in (0, MAX_LOSSES - 1)]
+    database.run(
+        f"CREATE TABLE public.watched (job_id bigint REFERENCES jobs DEFERRABLE INITIALLY {timing})",
+    )
+    database.run("INSERT INTO public.watched VALUES (%s)", watched)
+
+    await maintenance.reaper.run_once()
+
+    kept = (database.job(watched) or {})["status"]
+    database.run("DROP TABLE public.watched")
+    assert (kept, database.outcomes(others[0])) == ("running", ["lost"])
+    assert database.letter(others[1]) is not None
+
+
+async def test_no_death_is_forgiven_where_nobody_can_write_dead_letters(
+    database: QueueDatabase, maintenance: Maintenance
+) -> None:
+    job_id = running_job(database, "nobody", claimed="10", losses=MAX_LOSSES - 1)
+    with psycopg.connect(database.dsn) as stranger:
+        stranger.execute("LOCK TABLE dead_letter_jobs")
+        await maintenance.reaper.run_once()
+
+    job = database.job(job_id) or {}
+    assert (job["status"], job["losses"], job["attempts"], job["suspect"]) == ("pending", MAX_LOSSES, 0, True)
+    assert database.outcomes(job_id) == ["lost"]
+
+
 @pytest.mark.parametrize("lacks", ["claim_token", "locked_at"])
 async def test_running_rows_that_were_made_by_hand_come_back(
     database: QueueDatabase, maintenance: Maintenance, lacks: str

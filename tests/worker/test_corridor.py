@@ -19,6 +19,7 @@ from pgq_core.domain.outcome import Cancel, Discard, HandlerWish, NonRetryable, 
 from pgq_core.handlers import Registry
 from pgq_core.handlers.registry import NextCall
 from pgq_core.queries import Queries
+from pgq_core.queries.claims import in_claim_order
 from pgq_core.worker import producer
 from pgq_core.worker.clock import machine_ns
 from pgq_core.worker.context import JobContext
@@ -923,6 +924,29 @@ async def test_worker_that_others_may_take_for_dead_begins_nothing_that_it_has_i
         assert {(database.job(job_id) or {})["attempts"] for job_id in jobs} == {0}
         running.marks.last_beat_ns = machine_ns()
         await eventually_async(lambda: len(begun) == 3)
+
+
+async def test_a_spent_job_behind_the_last_one_keeps_nobody_from_leaving(
+    database: QueueDatabase, registry: Registry
+) -> None:
+    """It takes no slot: nothing runs and nothing waits after it."""
+    gate = asyncio.Event()
+
+    @registry.handler("gated")
+    async def gated(data: Any) -> None:
+        await gate.wait()
+
+    async with running_corridor(database.dsn, registry, concurrency=1, queues=("other",)) as running:
+        last, spent = database.put("gated", priority=1), database.put("gated", attempts=5)
+        statement = Queries("pgq_core").claim_jobs(
+            queue="default", worker_id=WORKER_ID, limit=10, job_types=None, lease=None
+        )
+        rows = await statement.fetch_all(await running.corridor.writer.connection())
+        running.corridor.executor.offer(in_claim_order(rows))
+        gate.set()
+        await eventually_async(lambda: database.outcomes(last) == ["succeeded"] and database.letter(spent) is not None)
+
+        await asyncio.wait_for(running.corridor.executor.wait_until_quiet(), 5)
 
 
 async def test_slot_survives_an_exception_that_cannot_be_read(database: QueueDatabase, registry: Registry) -> None:

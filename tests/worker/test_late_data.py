@@ -114,9 +114,26 @@ async def test_a_job_whose_data_does_not_come_goes_back_unspent(
     job_id = database.put("coroutine", {"text": LARGE})
 
     async with running_corridor(database.dsn, registry):
-        await eventually_async(lambda: database.runs(job_id))
+        await eventually_async(lambda: database.outcomes(job_id) == ["released", "succeeded"])
 
-    assert database.outcomes(job_id) == ["succeeded"]
+    assert database.value("SELECT max(attempt) FROM job_runs") == 1
+
+
+async def test_data_that_cannot_be_read_is_a_failure_of_its_job(
+    database: QueueDatabase, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A damaged row, say: it would go back and be claimed again without end."""
+
+    async def damaged(self: Writer, row: ClaimedRow) -> ClaimedRow | None:
+        raise psycopg.errors.DataCorrupted("missing chunk number 0 for toast value")
+
+    monkeypatch.setattr(Writer, "with_data", damaged)
+    job_id = database.put("coroutine", {"text": LARGE}, max_attempts=1)
+
+    async with running_corridor(database.dsn, registry):
+        letter = await eventually_async(lambda: database.letter(job_id))
+
+    assert "missing chunk" in letter["last_error"]
 
 
 async def test_a_worker_that_stops_hands_back_what_waits_for_its_data(

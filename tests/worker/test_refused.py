@@ -19,6 +19,7 @@ from pgq_core.maintenance import Maintenance
 from pgq_core.queries import piecemeal
 from pgq_core.settings import load_settings
 from pgq_core.worker import refused
+from pgq_core.worker.careful_claims import CarefulClaims
 from pgq_core.worker.transactional import JobTransactions
 from tests.support.corridors import running_corridor
 from tests.support.queue_database import FAULTS, QueueDatabase
@@ -126,7 +127,14 @@ async def test_a_job_that_may_not_be_touched_stops_no_other(
     database: QueueDatabase, registry: Registry, monkeypatch: pytest.MonkeyPatch, state: str
 ) -> None:
     """Every claim, or every promotion, would take it along with the others, and be refused as a whole."""
-    monkeypatch.setattr(piecemeal, "PASSED_BY_FOR", 1.0)
+    monkeypatch.setattr(piecemeal, "PASSED_BY_FOR", 2.0)
+    claim, calls = CarefulClaims.claim, list[object]()
+
+    async def counted(self: CarefulClaims, *args: Any, **options: Any) -> Any:
+        calls.append(args)
+        return await claim(self, *args, **options)
+
+    monkeypatch.setattr(CarefulClaims, "claim", counted)
     columns: dict[str, object] = {"suspect": True} if state == "suspect" else {}
     held = [database.put("good", priority=9, not_before="2999-01-01", **columns) for _ in range(2)]
     good = [database.put("good", not_before="2999-01-01", **columns) for _ in range(10)]
@@ -146,6 +154,11 @@ async def test_a_job_that_may_not_be_touched_stops_no_other(
     async with running_corridor(database.dsn, registry, queues=("default", "other")):
         await eventually_async(lambda: all(database.runs(job_id) for job_id in (*good, elsewhere)))
         assert database.value("SELECT count(*) FROM jobs") == len(held)
+        calls.clear()
+        for _ in range(3):
+            more = database.put("good", **columns)
+            await eventually_async(lambda: database.runs(more))  # noqa: B023
+        assert len(calls) <= 3, "but for those that were refused it goes on as ever"
         database.run("DROP TRIGGER refuse ON jobs")
         await eventually_async(lambda: all(database.runs(job_id) for job_id in held))
 

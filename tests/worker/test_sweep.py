@@ -195,6 +195,16 @@ async def test_where_sweeps_are_long_one_process_at_a_time_makes_them(database: 
         assert await look(search, conn) == [late]
 
 
+async def test_a_stranger_who_has_locked_the_turn_keeps_nobody_from_claiming(database: QueueDatabase) -> None:
+    search = new_search()
+    async with await connect(database.dsn, application_name="search", pinned_plans=True, lock_limit=0.1) as conn:
+        database.run("INSERT INTO leases (name, holder, expires_at) VALUES (%s, 'other', now())", search.turn)
+        with psycopg.connect(database.dsn) as stranger:
+            stranger.execute("SELECT FROM leases FOR UPDATE")
+            job_id = database.put("noop")
+            assert await look(search, conn) == [job_id]
+
+
 async def look(search: Search, conn: AsyncConnection[Any]) -> list[int]:
     """A claim with a sweep that nobody knows to be quick."""
     search.frontier.forget_marks()  # which a machine that stood still for a moment has set

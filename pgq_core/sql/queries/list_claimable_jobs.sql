@@ -15,3 +15,4 @@ SELECT ready.id
         LIMIT %(limit)s
           FOR UPDATE SKIP LOCKED) ready
  WHERE NOT EXISTS (SELECT FROM {schema}.queues q WHERE q.name = served.queue AND q.paused)
+ LIMIT %(limit)s

@@ -12,3 +12,4 @@ SELECT due.id
         ORDER BY not_before, id
         LIMIT %(limit)s
           FOR UPDATE SKIP LOCKED) due
+ LIMIT %(limit)s

@@ -9,6 +9,7 @@ SELECT extract(epoch FROM clock_timestamp())::double precision AS clock,
               WHERE current_setting(name) = 'off') AS forgetful_settings,
        ARRAY(SELECT format('%%s of %%s', tgname, tgrelid::regclass)
                FROM pg_trigger
+               JOIN pg_proc p ON p.oid = tgfoid AND p.pronamespace = to_regnamespace(quote_ident(%(schema_name)s))
               WHERE tgrelid IN (to_regclass(format('%%I.jobs', %(schema_name)s::text)), to_regclass(format('%%I.dead_letter_jobs', %(schema_name)s::text)))
                 AND NOT tgisinternal
                 AND (tgenabled = 'D' OR (tgenabled = 'O' AND current_setting('session_replication_role') = 'replica'))
