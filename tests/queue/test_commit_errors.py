@@ -11,6 +11,7 @@ from pgq_core import AsyncJobQueue, JobQueue
 from pgq_core.domain.job import JSON
 from pgq_core.errors import PgqError
 from pgq_core.handlers import Registry
+from pgq_core.queries import piecemeal
 from tests.support.corridors import running_corridor
 from tests.support.queue_database import QueueDatabase
 from tests.support.waiting import eventually_async
@@ -81,13 +82,17 @@ async def test_neither_is_one_of_a_coroutine(database: QueueDatabase) -> None:
 
 @pytest.mark.parametrize("code", [CHECK_VIOLATION, SERIALIZATION_FAILURE])
 async def test_a_claim_that_does_not_commit_runs_nothing(
-    database: QueueDatabase, registry: Registry, ran: list[JSON], code: str
+    database: QueueDatabase, registry: Registry, ran: list[JSON], code: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(piecemeal, "PASSED_BY_FOR", 1.0)
     async with running_corridor(database.dsn, registry, poll=0.1) as running:
+        producer = running.corridor.producer
         await eventually_async(lambda: database.value("SELECT count(*) FROM worker_waits WHERE waiting") == 1)
         database.run(REFUSE.format(verb="UPDATE", code=code))
         database.put("note", 1)
-        await eventually_async(lambda: running.corridor.producer._pauses.failures > 1)
+        await eventually_async(
+            lambda: producer._careful.passed_by.ids() if code == CHECK_VIOLATION else producer._pauses.failures > 1
+        )
         assert ran == []
 
         database.run(ALLOW)
